@@ -1,14 +1,16 @@
-"""Whom does a draw favour? Our samples and pyg-lib's, beside the uniform law.
+"""Sampling bias of torch_gsample and pyg-lib compared with uniform draws.
 
-    python benchmark/distribution.py --picture docs/images/distribution.png
+    python benchmark/distribution.py --picture docs/images/distribution.svg
 
-Neighbours of hubs, and of nodes with few neighbours, are drawn in a graph of
-one relation and in one of two, which two threads sample. pyg-lib is measured
-if it is installed. Draws are counted by the place of the neighbour in the list
-of its node.
+It draws neighbours of hubs, and of nodes with few neighbours, in a graph of
+one relation and in one of two relations, with two threads. pyg-lib is measured
+if it is installed. Draws are counted by the neighbour's position in the list
+of its node. The picture has the documentation's style, for light and dark
+pages.
 """
 
 import argparse
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,16 +21,19 @@ from torch import Tensor
 
 from torch_gsample import CSC, Graph, ops
 
+sys.path.append(str(Path(__file__).resolve().parent.parent / 'docs'))
+from picture_style import picture_style, save
+
 BINS = 40
 COLORS = {'torch_gsample': '#00798c', 'pyg-lib': '#d1495b'}
-#: Neighbours of a node, nodes, and neighbours that are drawn of each.
+#: Neighbours of a node, number of nodes, and draws per node.
 SIZES = {'hub': (40_000, 50, 20), 'small': (40, 5_000, 4)}
 
 
 def homogeneous(degree: int, nodes: int, fanout: int) -> dict[str, Callable]:
-    """Returns samplers, which give edges for the number of a round.
+    """Returns samplers: functions from a round to the drawn edges.
 
-    Columns from ``degree`` on are the nodes, and have all rows below it.
+    Columns from ``degree`` on are the nodes; each has all rows below it.
     """
     held = torch.full((degree + nodes,), degree)
     held[:degree] = 0
@@ -51,7 +56,7 @@ def homogeneous(degree: int, nodes: int, fanout: int) -> dict[str, Callable]:
 
 
 def heterogeneous(degree: int, nodes: int, fanout: int) -> dict[str, Callable]:
-    """The same with two relations, from sources to two types of nodes."""
+    """Returns the same for two relations, from sources to two node types."""
     indptr = torch.arange(nodes + 1) * degree
     indices = torch.arange(degree).repeat(nodes)
     seeds = torch.arange(nodes)
@@ -83,7 +88,7 @@ def heterogeneous(degree: int, nodes: int, fanout: int) -> dict[str, Callable]:
 
 
 def peer_version() -> str:
-    """Says which pyg-lib was measured."""
+    """Returns the version of pyg-lib."""
     if pyg_lib_operators() is None:
         return 'not installed'
     import pyg_lib
@@ -92,7 +97,7 @@ def peer_version() -> str:
 
 
 def shares(sample: Callable, degree: int, rounds: int) -> Tensor:
-    """Returns the share of draws by place, ``[BINS]``, 1 if uniform."""
+    """Returns the draws by position, ``[BINS]``, relative to uniform ones."""
     place = torch.cat([sample(i) for i in range(rounds)]) % degree
     count = torch.bincount(place * BINS // degree, minlength=BINS)
     return count * BINS / place.numel()
@@ -106,34 +111,41 @@ def main() -> None:
     torch.set_num_threads(2)
     torch.manual_seed(12)
     columns = ['graph', 'neighbours', 'sampler', 'draws', 'least', 'most']
-    report = Report(f'draws beside the uniform law, {machine()}', columns)
+    report = Report(f'draws relative to uniform ones, {machine()}', columns)
+    with picture_style():
+        figure = draw(report, args.rounds)
+        report.show()
+        if args.picture:
+            title = machine().replace(', torch ', '\ntorch ', 1)
+            figure.suptitle(f'{title}, pyg-lib {peer_version()}', size=8)
+            save(figure, args.picture)
+
+
+def draw(report: Report, rounds: int) -> Figure:
+    """Measures all cases, and returns their picture."""
     figure = Figure(figsize=(9, 5), layout='constrained')
     axes = figure.subplots(2, 2, sharey=True)
     for row, graph in zip(axes, (homogeneous, heterogeneous), strict=True):
         for ax, (degree, nodes, fanout) in zip(
             row, SIZES.values(), strict=True
         ):
-            draws = nodes * fanout * args.rounds
+            draws = nodes * fanout * rounds
             draws *= 2 if graph is heterogeneous else 1
             samplers = graph(degree, nodes, fanout)
             for name, sample in samplers.items():
-                share = shares(sample, degree, args.rounds)
+                share = shares(sample, degree, rounds)
                 least, most = float(share.min()), float(share.max())
                 report.add(graph.__name__, degree, name, draws, least, most)
-                places = torch.arange(BINS + 1) / BINS
+                edges = torch.arange(BINS + 1) / BINS
                 color = COLORS[name]
-                ax.stairs(share, places, color=color, lw=1.5, label=name)
+                ax.stairs(share, edges, color=color, lw=1.5, label=name)
             ax.axhline(1, color='#777777', lw=0.8, ls=':')
             ax.set_title(f'{graph.__name__}, {degree:,} neighbours', size=10)
     axes[0, 0].set_ylim(0, 1.8)
     axes[0, 0].legend(frameon=False, loc='lower left')
     figure.supylabel('draws, 1 = uniform')
-    figure.supxlabel('place of the neighbour in the list of its node')
-    report.show()
-    if args.picture:
-        title = machine().replace(', torch ', '\ntorch ', 1)
-        figure.suptitle(f'{title}, pyg-lib {peer_version()}', size=8)
-        figure.savefig(args.picture, dpi=110, metadata={'Software': None})
+    figure.supxlabel("position of the neighbour in its node's list")
+    return figure
 
 
 if __name__ == '__main__':

@@ -22,6 +22,12 @@ def names_of_the_package(data: Data, model: torch.nn.Module) -> None:
     assert_type(gsample.__version__, str)
 
 
+def unknown_names() -> None:
+    _ = gsample.NeighbourSampler  # type: ignore[attr-defined]
+    _ = gsample.loader.NeighbourLoader  # type: ignore[attr-defined]
+    _ = gsample.samplers.Ladies  # type: ignore[attr-defined]
+
+
 def matrices(data: Data, seeds: torch.Tensor) -> None:
     A = gsample.SparseSample.from_data(data)
     assert_type(A, gsample.SparseSample)

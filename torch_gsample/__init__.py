@@ -155,4 +155,5 @@ __all__ = [
 ]
 
 
-__getattr__, __dir__ = lazy_names(__name__, _MODULES, _PARTS)
+if not TYPE_CHECKING:  # checkers report unknown names
+    __getattr__, __dir__ = lazy_names(__name__, _MODULES, _PARTS)

@@ -218,7 +218,8 @@ def _check_version() -> None:
         )
     if version >= untried:
         warnings.warn(
-            f'patch_pyg: torch-geometric {text} was not tried with this '
-            f'torch_gsample (before {untried[0]}.{untried[1]} was)',
+            f'patch_pyg: torch-geometric {text} was not tested with '
+            'this torch_gsample (versions before '
+            f'{untried[0]}.{untried[1]} was)',
             stacklevel=3,
         )

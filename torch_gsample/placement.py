@@ -99,8 +99,8 @@ def check_process(name: str) -> None:
     if get_worker_info() is not None:
         raise RuntimeError(
             f'{name}: a sampler on a GPU must not be used in a worker of a '
-            f"DataLoader; set 'num_workers' to 0 (the next batches are made "
-            f'in a thread meanwhile)'
+            "DataLoader; set 'num_workers' to 0 (a thread prefetches "
+            'the next batches)'
         )
     if is_cuda_lost():
         raise RuntimeError(

@@ -160,7 +160,7 @@ std::tuple<Tensor, Tensor, Tensor> slice_rows_op(Tensor indptr,
   const int64_t* wanted_cols = int64_vector(op, "cols", cols, num_cols);
   for (int64_t b = 0; whole && !cols && b < batches; ++b)
     STD_TORCH_CHECK(cols_of.start[b] == b * all_cols, op,
-                    ": 'col_ptr' must give each batch all columns");
+                    ": 'col_ptr' must assign all columns to each batch");
   const RowSliceArgs args{
       op,          indptr,  indices, num_rows, wanted,
       wanted_cols, rows_of, cols_of, whole,    threads_of(num_threads)};

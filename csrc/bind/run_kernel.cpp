@@ -37,7 +37,7 @@ void check_layout(const char* op, Kernel& kernel) {
   STD_TORCH_CHECK(
       kernel.pointers < 0 ||
           (!has_graph && is_index(kernel.operands[kernel.pointers])),
-      op, ": 'layout' must have integers as pointers");
+      op, ": 'layout' must have integer pointers");
   STD_TORCH_CHECK(has_graph || kernel.outputs.size() == 1, op,
                   ": 'layout' must have one result without a graph");
   for (const KernelTensor& output : kernel.outputs) {
@@ -235,7 +235,7 @@ std::vector<Tensor> run_kernel_op(int64_t kernel_id,
   }
   check_operands(op, *kernel, operands, counts);
   STD_TORCH_CHECK(counts[2] >= 0, op,
-                  ": 'operands' must say how many edges are");
+                  ": 'operands' must determine the number of edges");
   std::vector<void*> out;
   std::vector<Tensor> results =
       make_outputs(op, *kernel, counts, edge_id.has_value(), out);

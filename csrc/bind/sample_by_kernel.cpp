@@ -66,7 +66,7 @@ RoleOperand read_operand(const KernelTensor& wanted,
       break;
   }
   STD_TORCH_CHECK(fits && is_whole, kOp, ": operand of role ", number,
-                  " must be what the kernel reads");
+                  " must match the kernel's operand");
   return {role, static_cast<const char*>(tensor.const_data_ptr()), rows,
           wanted.width * item_size(wanted)};
 }
@@ -117,7 +117,7 @@ std::tuple<Tensor, Tensor> sample_by_kernel_op(Tensor indptr,
                          (kernel->outputs[0].type == DataType::kFloat ||
                           kernel->outputs[0].type == DataType::kDouble);
   STD_TORCH_CHECK(is_weight, kOp,
-                  ": 'kernel' must give a float of each edge alone");
+                  ": 'kernel' must compute only one float for each edge");
   STD_TORCH_CHECK(operands.size() == kernel->operands.size() &&
                       roles.size() == operands.size(),
                   kOp, ": 'operands' and 'roles' must be ",

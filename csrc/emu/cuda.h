@@ -180,7 +180,7 @@ uint32_t __match_any_sync(uint32_t mask, value_t value, GSAMPLE_CALL) {
 }
 
 inline uint32_t __activemask() {
-  gsample::emu::fail("__activemask says nothing that a kernel may rely on");
+  gsample::emu::fail("kernels must not rely on __activemask");
 }
 
 inline int __popc(uint32_t x) {

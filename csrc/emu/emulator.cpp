@@ -102,7 +102,7 @@ void report_deadlock() {
       unsigned alike = 0;
       for (unsigned j = 0; j < b.threads; ++j)
         alike += b.thread[j].state == t.state && same(b.thread[j].site, t.site);
-      return record(describe(b, t) + "deadlock: waits for ever in " +
+      return record(describe(b, t) + "deadlock: waits forever in " +
                     describe(t.site) + ", as do " + std::to_string(alike) +
                     " of " + std::to_string(b.threads) + " threads");
     }
@@ -224,12 +224,12 @@ void run_grid(const char* kernel,
                             std::to_string(g.num_blocks) + " blocks of " +
                             std::to_string(threads) + " threads ";
   if (threads == 0 || threads > kMaxThreads || g.num_blocks == 0)
-    throw Error(shape + "are no launch");
+    throw Error(shape + "are not a valid launch");
   if (cooperative && g.num_blocks > capacity)
     throw Error(shape +
-                "do not all run at a time, as a cooperative launch "
-                "must: " +
-                std::to_string(capacity) + " would");
+                "are not all resident, which a cooperative launch "
+                "requires (at most " +
+                std::to_string(capacity) + ")");
   g.resident = capacity < g.num_blocks ? capacity : g.num_blocks;
   g.block.reset(new Block[g.resident]());
   grid = &g;

@@ -169,16 +169,15 @@ void check_collectives_of(const Thread& t) {
 void* shared_memory(size_t size) {
   Block& b = *block;
   if (size > kMaxShared)
-    fail("%zu bytes of shared memory, of which there are %zu", size,
-         kMaxShared);
+    fail("uses %zu bytes of shared memory, more than %zu", size, kMaxShared);
   if (b.shared == nullptr) {
     b.shared = malloc(size);
     b.shared_size = size;
     memset(b.shared, kPoison, size);
     __tsan_release(&b.shared_order);
   } else if (b.shared_size != size) {
-    fail("shared memory of %zu bytes besides %zu: a kernel has one struct",
-         size, b.shared_size);
+    fail("uses structs of %zu and %zu bytes: a kernel has one struct", size,
+         b.shared_size);
   }
   __tsan_acquire(&b.shared_order);
   return b.shared;

@@ -143,8 +143,8 @@ def give_away(path):
 
 
 FOREIGN = {
-    'written': ('others may write it', lambda path: path.chmod(0o702)),
-    'by a group': ('others may write it', lambda path: path.chmod(0o720)),
+    'written': ('other users can write', lambda path: path.chmod(0o702)),
+    'by a group': ('other users can write', lambda path: path.chmod(0o720)),
     'a link': ('Too many levels of symbolic links', link),
     'a pipe': ('it is no regular file', pipe),
 }
@@ -218,7 +218,7 @@ def refused(folder, fault):
 def test_a_folder_that_others_may_write_is_not_trusted(folder, mode):
     folder.mkdir()
     folder.chmod(mode)
-    refused(folder, 'others may write it')
+    refused(folder, 'other users can write to it')
 
 
 @pytest.mark.parametrize('above', ['', 'a', 'a/b'])
@@ -230,7 +230,7 @@ def test_a_folder_below_one_that_others_may_write_is_not_trusted(
     assert built().parent == folder
     parent = tmp_path / 'top' / above
     parent.chmod(0o777)
-    refused(folder, f'{parent}: others may write it')
+    refused(folder, f'{parent}: other users can write to it')
     parent.chmod(0o1777)  # as a folder for temporary files
     assert built().parent == folder
 
@@ -265,7 +265,7 @@ def test_the_folder_of_a_link_is_what_is_checked(tmp_path, monkeypatch):
     link = tmp_path / 'link'
     link.symlink_to(tmp_path / 'open' / 'kernels')
     monkeypatch.setenv('GSAMPLE_CACHE_DIR', str(link))
-    refused(tmp_path / 'open' / 'kernels', f'{tmp_path / "open"}: others')
+    refused(tmp_path / 'open' / 'kernels', f'{tmp_path / "open"}: other users')
 
 
 def test_the_folder_is_private_and_follows_the_standard(tmp_path, monkeypatch):

@@ -93,7 +93,7 @@ def test_corrupt_machine_code_is_made_again(folder):
 def test_machine_code_that_others_could_write_is_made_again(folder):
     path, code = built(SOURCE, 'sm_90')
     path.chmod(0o702)
-    with pytest.warns(UserWarning, match='again: others may write it'):
+    with pytest.warns(UserWarning, match='again: other users can write to it'):
         assert built(SOURCE, 'sm_90') == (path, code)
 
 
@@ -174,7 +174,7 @@ def test_without_driver_or_compiler_it_says_so_once(
             assert run_edge_map(PROGRAM, [X], 0) is None
     [warning] = caught
     assert message in str(warning.message)
-    assert 'operators of torch run in the place' in str(warning.message)
+    assert 'torch operators run instead' in str(warning.message)
 
 
 def test_nvrtc_is_looked_for(monkeypatch):

@@ -339,7 +339,7 @@ def test_what_fails_together_runs_one_by_one():
     torch.manual_seed(4)
     want = [program(A, s) for s in seeds]
     torch.manual_seed(4)
-    with pytest.warns(UserWarning, match='2 batches run one by one, as toget'):
+    with pytest.warns(UserWarning, match='2 batches run one by one because'):
         got = function(A, seeds)
     assert_all_same(got, want)
 

@@ -345,7 +345,7 @@ def test_sums_of_floats_have_no_rule():
         return (aten.cumsum.default(rows, 0),)
 
     _, [note] = rewritten(f, VALUE, IDS)
-    assert 'a sum up to a row is rounded' in note
+    assert 'the rounding of a running sum' in note
 
 
 def test_ranks_are_written_in_the_batch():

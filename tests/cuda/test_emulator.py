@@ -11,7 +11,7 @@ SOURCE = Path(__file__).with_name('emulator_test.cpp')
 REPORTS = {
     'divergent_barrier': 'divergent barrier: reaches __syncthreads',
     'divergent_grid_barrier': 'divergent barrier: reaches grid_barrier',
-    'barrier_without_some': 'deadlock: waits for ever in ',
+    'barrier_without_some': 'deadlock: waits forever in ',
     'divergent_collective': 'divergent collective: reaches __ballot_sync',
     'other_collective': 'divergent collective: reaches ',
     'mask_without_caller': '0000ffff does not name the lane that calls it',
@@ -22,9 +22,9 @@ REPORTS = {
     'livelock': 'livelock: still runs after',
     'waits_for_unstarted': 'livelock: still runs after',
     'barrier_of_plain_launch': 'in a launch that is not cooperative',
-    'too_many_blocks': '4 blocks of 64 threads do not all run at a time',
-    'large_shared': '50000 bytes of shared memory, of which there are 49152',
-    'two_shared': '1028 bytes besides 1024: a kernel has one struct',
+    'too_many_blocks': '4 blocks of 64 threads are not all resident',
+    'large_shared': '50000 bytes of shared memory, more than 49152',
+    'two_shared': '1028 and 1024 bytes: a kernel has one struct',
 }
 
 

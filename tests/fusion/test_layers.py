@@ -31,7 +31,7 @@ LEFT = {
     'FastRGCNConv': 'torch.scatter is not supported',
     'DNAConv': 'torch.view is not supported: it mixes rows and features',
     'PPFConv': 'torch.linalg_cross is not supported',
-    'MeshCNNConv': 'torch.slice is not supported: it goes along rows',
+    'MeshCNNConv': 'torch.slice is not supported: it runs along rows',
 }
 
 

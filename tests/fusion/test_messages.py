@@ -188,7 +188,7 @@ class Broken(Own):
 
 
 NOT_FUSED = {
-    Size: 'depends on numbers of vertices',
+    Size: 'depends on the number of vertices',
     Reads: 'torch.all is not supported',
     Sorts: 'torch.sort is not supported',
     Straight: 'torch.autograd.Function',
@@ -196,7 +196,7 @@ NOT_FUSED = {
     Outer: 'meets itself',
     Surroundings: 'neither an argument nor a parameter',
     Shared: 'torch.mul_ changes a tensor that others share',
-    Centred: 'it goes along rows',
+    Centred: 'it runs along rows',
     Behind: 'over out-edges',
 }
 NAMELESS = Size, Keeps, Outer

@@ -273,8 +273,8 @@ def test_a_batch_by_its_number_is_whole():
 @pytest.mark.parametrize(
     ('number', 'error', 'message'),
     [
-        (3, TypeError, 'there must be two integers .got 3'),
-        ((0, 1, 2), TypeError, 'there must be two integers'),
+        (3, TypeError, 'an index must be two integers, .epoch, batch. .got 3'),
+        ((0, 1, 2), TypeError, 'an index must be two integers'),
         ((0, '1'), TypeError, "'batch' must be an integer .got '1'"),
         ((True, 1), TypeError, "'epoch' must be an integer .got True"),
         ((0, 4), IndexError, r".*'batch' must be in \[0, 4\) .got 0 and 4"),
@@ -357,7 +357,7 @@ def test_a_state_of_another_kind_is_refused():
 @pytest.mark.parametrize(
     ('change', 'error', 'message'),
     [
-        (lambda s: [1], TypeError, "what 'state_dict..' returned.*got list"),
+        (lambda s: [1], TypeError, "a result of 'state_dict..'.*got list"),
         (lambda s: {'epoch': 1}, TypeError, r"a dictionary of .'epoch'"),
         (lambda s: {**s, 'version': 2}, ValueError, 'version 1 .got 2'),
         (lambda s: {**s, 'epoch': -1}, ValueError, "'epoch' of .* .got -1"),

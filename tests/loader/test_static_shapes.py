@@ -223,7 +223,7 @@ def test_bad_static_shapes_are_refused():
         loader(0)
     with pytest.raises(TypeError, match='list of BatchShape'):
         loader([3])
-    with pytest.raises(ValueError, match='must have a bucket at least'):
+    with pytest.raises(ValueError, match='must have at least one bucket'):
         loader([])
     no_room = BatchShape({None: (1, 8)}, {None: (8,)})
     with pytest.raises(ValueError, match='must have room for 2 seeds'):

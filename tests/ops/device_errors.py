@@ -104,13 +104,13 @@ DEVICE_ERRORS = [
     (
         ValueError,
         lambda: gather(ROWS, on_cuda(SEEDS)),
-        "'input' must be on cuda:0, where 'index' is, or in pinned memory for "
-        'CUDA (got cpu, not pinned)',
+        "'input' must be on cuda:0, the device of 'index', or in pinned "
+        'memory for CUDA (got cpu, not pinned)',
     ),
     (
         ValueError,
         lambda: gather(on_cuda(ROWS), SEEDS),
-        "'input' must be on cpu, where 'index' is",
+        "'input' must be on cpu, the device of 'index'",
     ),
     (
         NotImplementedError,

@@ -69,7 +69,7 @@ EDGE_MAPS = {
         0, -1, 1, 2, 0, 0
     ),
     "'layout' must reduce by an index": lambda: load(0, 0, 1, *REAL, 4, 0, 1),
-    "'layout' must have integers as pointers": lambda: load(
+    "'layout' must have integer pointers": lambda: load(
         0, -1, 1, 5, 0, 1, *REAL
     ),
     "'layout' must have one result without a graph": lambda: load(
@@ -94,7 +94,9 @@ EDGE_MAPS = {
     ),
     'operand 3 must have 3 values (got 2)': lambda: product(c=X[:2]),
     'operand 1 must have 3 values (got 2)': lambda: rows(row=ROW[:2]),
-    "'operands' must say how many edges are": lambda: run(SCALAR, [X[:1]]),
+    "'operands' must determine the number of edges": lambda: run(
+        SCALAR, [X[:1]]
+    ),
     "'num_rows' and 'num_edges' must not be negative": lambda: rows(
         num_rows=-1
     ),

@@ -167,7 +167,7 @@ MATRICES = {
     "slice_rows: 'cols' must not be given for parts of a": lambda: (
         slice_segments(cols=SEEDS, whole=False)
     ),
-    "slice_rows: 'col_ptr' must give each batch all columns": (
+    "slice_rows: 'col_ptr' must assign all columns to each batch": (
         lambda: slice_segments(col_ptr=torch.tensor([0, 2, 6]))
     ),
     "slice_rows: 'cols' must be in [0, 3), 'indptr' must": lambda: (

@@ -98,7 +98,7 @@ NEIGHBOR_ERRORS = [
     (
         TypeError,
         lambda: ops.sample_neighbors(3, SEEDS, [1], KEY),
-        "'graph' must be a Graph, as as_graph() returns (got int)",
+        "'graph' must be a Graph, as returned by as_graph() (got int)",
     ),
     (
         ValueError,

@@ -74,7 +74,7 @@ SAMPLES_BY_KERNEL = {
     "sample_by_kernel: 'kernel' must be loaded (got -1)": lambda: sample(
         kernel=(-1, [], [])
     ),
-    "sample_by_kernel: 'kernel' must give a float of each edge alone": (
+    "sample_by_kernel: 'kernel' must compute only one float for each edge": (
         lambda: sample(kernel=(ROWS.loaded.number, [X, INDICES], [2, 2]))
     ),
     "sample_by_kernel: 'operands' and 'roles' must be 1 (got 0 and 1)": (

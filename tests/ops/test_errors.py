@@ -284,7 +284,7 @@ MATRICES = [
             INDPTR, INDICES, 3, INDPTR, INDICES.flip(0), 3
         ),
         'match_edges: two matrices must have the same edges (got 3 edges of '
-        '[3, 3] and 3 of [3, 3], or other places)',
+        '[3, 3] and 3 of [3, 3], or edges at other positions)',
     ),
     (ValueError, lambda: sample_nodes(-1), "'k' must not be negative (got -1"),
     (

@@ -109,7 +109,7 @@ WALK_ERRORS = [
     (
         ValueError,
         lambda: frontier(seeds=on_cuda(SEEDS)),
-        "frontier_walk: 'seeds' must be on the CPU, as one step depends on",
+        "frontier_walk: 'seeds' must be on the CPU, because each step depends",
     ),
     (
         ValueError,

@@ -329,7 +329,7 @@ def test_file_systems_without_an_exchange_are_named(appended, monkeypatch):
 
     monkeypatch.setattr(replaced, 'exchange', fails)
     files = sorted(os.listdir(appended))
-    with pytest.raises(OSError, match=r"cannot exchange folders .* give 'to'"):
+    with pytest.raises(OSError, match=r"cannot exchange folders .* pass 'to'"):
         compact_tables(appended)
     assert sorted(os.listdir(appended)) == files
     assert os.listdir(appended.parent) == ['graph']

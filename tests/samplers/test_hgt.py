@@ -234,7 +234,7 @@ def test_bad_types():
     text = r"keys of 'num_samples' must be .*\(got \['user'\]\)"
     with pytest.raises(ValueError, match=text):
         HGTSampler(DATA, {'user': [2]})
-    text = r"'num_samples' must have as many layers for .*'user': \[1, 2\]"
+    text = r"'num_samples' must have the same number .*'user': \[1, 2\]"
     with pytest.raises(ValueError, match=text):
         HGTSampler(DATA, sizes | {'user': [1, 2]})
     with pytest.raises(ValueError, match="'data' must have node types"):

@@ -107,7 +107,7 @@ def test_a_run_of_other_arguments_is_refused(spark, graph, tmp_path):
         ({'replace': True}, "'replace' must be None .got True."),
         ({'seeds': seed_frame(spark, [1])}, "'seeds' must be those that epo"),
         ({'epochs': 0}, "'epochs' must be at least 1"),
-        ({'path': 'memory://run'}, 'file system that has locks'),
+        ({'path': 'memory://run'}, 'file system with locks'),
     ):
         options = {'seeds': seeds, 'path': run, **options}
         with pytest.raises(ValueError, match=words):

@@ -75,7 +75,7 @@ ERRORS = [
      ' [1, 2], [2] or [3, 2], and may have features behind (got [3])'),
     (lambda A: A + A[:, [0]], ValueError,
      'add: two matrices must have the same edges (got 3 edges of [3, 2] and '
-     '1 of [3, 1], or other places)'),
+     '1 of [3, 1], or edges at other positions)'),
     (lambda A: A / make.from_coo(
         long([0, 0, 2]), long([0, 1, 0]), None, (3, 2)),
      ValueError, 'div: two matrices must have the same edges (got 3 edges'),

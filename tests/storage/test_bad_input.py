@@ -362,7 +362,7 @@ ARGUMENTS = {
     "'cache_bytes' must not be negative (got -1)": lambda g: RandomReadSampler(
         g, [1], cache_bytes=-1
     ),
-    "'rng_scope' must be 'epoch', as an epoch is sampled": lambda g: (
+    "'rng_scope' must be 'epoch', because whole epochs": lambda g: (
         StreamingSampler(g, [1], rng_scope='batch')
     ),
     "'memory_limit' must be at least 4 times the largest chunk": lambda g: (

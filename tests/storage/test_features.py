@@ -259,7 +259,7 @@ WRITE_ERRORS = {
     "'columns' is for Parquet and Arrow (got Tensor)": {'columns': ['x']},
     "'data' must be a tensor, (int8 values, scales)": {'data': 5},
     "'dtype' must be given for rows of torch.int32": {'data': X.int()},
-    "'dtype' must be torch.int64 for rows of torch.int64 alone": {
+    "'dtype' must be torch.int64 only for rows of torch.int64": {
         'data': X,
         'dtype': torch.int64,
     },

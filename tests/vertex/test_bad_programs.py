@@ -25,7 +25,7 @@ BAD = [
         lambda v: sum(
             sum(e.src.x for e in es) @ W[es.type] for es in v.inedges.by_type
         ),
-        'tensor of the surroundings',
+        'tensor from the enclosing scope',
     ),
     (lambda v: sum(u.x[:, :, :] for u in v.innbs), 'fewer dimensions'),
     (lambda v: sum(u.x._foo for u in v.innbs), "no attribute '_foo'"),

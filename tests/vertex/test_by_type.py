@@ -261,7 +261,7 @@ def biased(v, weight):
 )
 def test_values_of_types_go_with_parameters_only(program, shape):
     h, types = torch.ones(N, 3), torch.zeros(E, dtype=torch.int64)
-    with pytest.raises(ValueError, match='values of a type go with those of'):
+    with pytest.raises(ValueError, match='values of a type combine only with'):
         program(graph(), h=h, s=h[:, :1], weight=torch.ones(shape), type=types)
 
 

@@ -215,12 +215,12 @@ H = torch.ones(N, 3)
 ERRORS = [
     (sorts, {}, "sorts: line .*'return sum.*torch.sort is not supported"),
     (edges, {}, 'a value of each edge .*type E'),
-    (branches, {}, 'has no truth yet'),
+    (branches, {}, 'has no truth value'),
     (unknown, {}, "no features 'missing' are given to sources"),
     (shapes, {'weight': torch.ones(4, 2)}, r'matrix \[4, 2\] do not go'),
     (mismatched, {'other': torch.ones(N, 2)}, r'\[3\] and \[2\] do not go'),
     (lengths, {}, 'the number of neighbours is not known'),
-    (surroundings, {}, 'a tensor of the surroundings is used'),
+    (surroundings, {}, 'a tensor from the enclosing scope is used'),
     (plain_list, {}, 'is not a value of edges'),
     (sliced, {}, 'indexed by None, : and ... only'),
     (shapes, {}, "parameter 'weight' must be given"),
@@ -251,7 +251,7 @@ CALLS = [
     (
         ValueError,
         lambda: weighted(graph(), h=H, w=torch.ones(24, device='meta')),
-        "'w' must be on cpu, as the graph is .got meta",
+        "'w' must be on cpu, the device of the graph .got meta",
     ),
     (
         ValueError,
@@ -264,7 +264,7 @@ CALLS = [
         lambda: vertex_program(lambda: 0),
         'must have an argument for',
     ),
-    (RuntimeError, lambda: mean([1]), 'vertex programs only'),
+    (RuntimeError, lambda: mean([1]), 'in a vertex program'),
     (ValueError, lambda: counts(graph()), 'no features say their dtype'),
 ]
 

@@ -262,13 +262,13 @@ BAD = {
     ),
     'training': (
         lambda v: sum(F.dropout(u.x, 0.5, u.x) for u in v.innbs),
-        "'training' of dropout is a bool",
+        "'training' of dropout must be a bool",
     ),
     'types': (
         lambda v: sum(
             sum(F.dropout(e.src.x) for e in es) for es in v.inedges.by_type
         ),
-        'dropout goes outside of by_type',
+        'dropout must be outside of by_type',
     ),
 }
 
@@ -288,5 +288,5 @@ def test_dropout_of_a_parameter_is_refused():
     def program(v, weight):
         return sum(u.x * F.dropout(weight) for u in v.innbs)
 
-    with pytest.raises(ValueError, match='of values of vertices and edges'):
+    with pytest.raises(ValueError, match='to values of vertices and edges'):
         program(graph(), x=torch.ones(N, 2), weight=torch.ones(2))

@@ -179,8 +179,8 @@ def test_nvrtc_compiles_each_function():
 
 
 BAD = {
-    'gelu': (lambda x: F.gelu(x, approximate='no'), "is 'none' or 'tanh'"),
-    'norm': (lambda x: x.norm(p=3, dim=-1), "norm's 'p' is 1, 2 or"),
+    'gelu': (lambda x: F.gelu(x, approximate='no'), "'none' or 'tanh'"),
+    'norm': (lambda x: x.norm(p=3, dim=-1), "'p' of norm must be 1, 2 or"),
     'softmax': (lambda x: x.softmax(-1, dtype=torch.float64), 'with a dtype'),
     'axis': (lambda x: x.amax(5), r'have no dimension 5'),
 }

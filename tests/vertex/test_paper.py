@@ -71,7 +71,7 @@ def test_other_lengths_are_those_of_python():
 @pytest.mark.parametrize(
     ('write', 'says'),
     [
-        (lambda v: v.innbs[0].h, 'have no numbers'),
+        (lambda v: v.innbs[0].h, 'have no indices'),
         (lambda v: sum(u.h for u in v.innbs) / len(v.innbs), 'not known'),
         (
             lambda v: sum(v.innbs[i + 1].h for i in range(len(v.innbs))),
@@ -83,7 +83,7 @@ def test_other_lengths_are_those_of_python():
         ),
         (
             lambda v: sum(v.innbs[i].h for i in range(1, len(v.innbs))),
-            'numbers of edges',
+            'indices of edges',
         ),
     ],
 )

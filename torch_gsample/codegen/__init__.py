@@ -1,5 +1,5 @@
-"""Kernels that are generated for a program.
+"""Generates kernels for programs.
 
-An expression over edges comes in; C++ text, a compiled kernel and a callable
+An expression over edges comes in; C++ source, a compiled kernel and a callable
 with gradients go out.
 """

@@ -1,11 +1,11 @@
-"""Compiles generated C++ at first use, and keeps it on disk.
+"""Compiles generated C++ on first use, and caches it on disk.
 
-A library (or what :mod:`~torch_gsample.codegen.nvrtc` made) is kept under the
-hash of its text, the compiler, its flags and the processor. It ends with a
-digest of itself, so that one that was cut off or changed is built again, not
-loaded. A library runs with the rights of this process: what others own or may
-write is not trusted, and a library is loaded through the descriptor that was
-checked, whatever takes its name meanwhile.
+A library (or machine code of :mod:`~torch_gsample.codegen.nvrtc`) is cached
+under the hash of its source, the compiler, its flags and the processor. It
+ends with its own digest, so a truncated or changed file is rebuilt instead of
+loaded. A library runs with the permissions of this process: files that other
+users own or can write to are not trusted, and a library is loaded through the
+checked descriptor, even if its name is replaced meanwhile.
 """
 
 import atexit
@@ -27,39 +27,39 @@ from typing import BinaryIO
 from torch_gsample.owned_folder import OwnedFolder, owned_folder
 
 #: No contraction of a * b + c: results must not depend on the processor.
-#: Only loops that say so are vectorised: sums in order become slower by it.
+#: Only marked loops are vectorised, because it slows down ordered sums.
 FLAGS = (
     *('-std=c++14', '-O2', '-fopenmp-simd', '-march=native', '-fPIC'),
     *('-shared', '-ffp-contract=off', '-fno-math-errno'),
-    # GCC 12 counts comparisons wrongly there: see setup.py.
+    # GCC 12 miscompiles comparisons there: see setup.py.
     *(['-fno-tree-slp-vectorize'] if platform.machine() == 'aarch64' else []),
 )
-#: What is compiled, and the libraries that it is linked with: it takes nothing
-#: of C++'s.
+#: Language and libraries; kernels need no C++ runtime.
 _INPUT = '-x', 'c++', '-', '-nostdlib', '-lm', '-lgcc', '-lc'
 
-_SECONDS = 120  # that a compiler may take
+_SECONDS = 120  # for one compilation
 _DIGEST = hashlib.sha256().digest_size
 _lock = threading.Lock()
-#: Threads wait for the one that builds the same; others build meanwhile.
+#: Threads wait for a thread that builds the same kernel; others build in
+#: parallel.
 _building: dict[str, threading.Lock] = {}
 _warned: set[str] = set()
 
 
 class BuildError(RuntimeError):
-    """There is no compiler, it failed, or a kernel cannot be written."""
+    """There is no compiler, it failed, or a kernel cannot be generated."""
 
 
 def build(source: str, flags: tuple[str, ...] = ()) -> BinaryIO:
-    """Opens the shared library of a C++ source, checked.
+    """Opens the checked shared library of a C++ source.
 
     Args:
-        source (str): Its text.
+        source (str): The source.
         flags (Tuple[str, ...], optional): Of the compiler, after
             :data:`FLAGS`.
 
     Raises:
-        BuildError: If there is no compiler, or it fails; says which one.
+        BuildError: If there is no compiler, or it fails; the error names it.
     """
     compiler = shutil.which(os.environ.get('CXX', 'g++'))
     if compiler is None:
@@ -70,7 +70,7 @@ def build(source: str, flags: tuple[str, ...] = ()) -> BinaryIO:
     version = compiler, state.st_size, state.st_mtime_ns
     parts = version, flags, _INPUT, _processor()
     key = hashlib.sha256(repr((parts, source)).encode()).hexdigest()[:32]
-    # Other processes build the same, and one is kept.
+    # Other processes may build the same; one result is cached.
     with _building.setdefault(key, threading.Lock()):
         return kept(
             f'{key}.so', lambda path: _compile(compiler, source, path, flags)
@@ -78,11 +78,11 @@ def build(source: str, flags: tuple[str, ...] = ()) -> BinaryIO:
 
 
 def kept(name: str, make: Callable[[Path], None]) -> BinaryIO:
-    """Opens a file of the cache, which is made where none can be trusted.
+    """Opens a cached file; creates it if none can be trusted.
 
     Args:
         name (str): Of the file.
-        make (Callable): Makes it at a path.
+        make (Callable): Creates the file at a path.
 
     Raises:
         BuildError: If no folder can hold it.
@@ -106,10 +106,8 @@ def kept(name: str, make: Callable[[Path], None]) -> BinaryIO:
 
 
 def warn_once(error: BuildError) -> None:
-    """Says, once for each reason, that there are no generated kernels."""
-    _warn_once(
-        f'{error}: operators of torch run in the place of generated kernels'
-    )
+    """Warns once for each reason that generated kernels are unavailable."""
+    _warn_once(f'{error}: torch operators run instead of generated kernels')
 
 
 def _warn_once(message: str) -> None:
@@ -121,7 +119,7 @@ def _warn_once(message: str) -> None:
 def _compile(
     compiler: str, source: str, path: Path, flags: tuple[str, ...]
 ) -> None:
-    """Builds beside the place, then moves it there in one step."""
+    """Builds a temporary file, and renames it."""
     with _beside(path) as target:
         try:
             done = subprocess.run(
@@ -146,13 +144,13 @@ def write(path: Path, data: bytes) -> None:
 
 
 def read(file: BinaryIO) -> bytes:
-    """Returns what :func:`write` was given."""
+    """Returns the data passed to :func:`write`."""
     return file.read()[:-_DIGEST]
 
 
 @contextmanager
 def _beside(path: Path) -> Iterator[Path]:
-    """A file that is moved to a place in one step, with its digest."""
+    """A temporary file that is renamed, with its digest."""
     with owned_folder(path.parent, 'build-') as folder:
         target = folder / path.name
         target.touch(0o600)
@@ -165,10 +163,10 @@ def _beside(path: Path) -> Iterator[Path]:
 
 
 def _open(path: Path) -> BinaryIO | None:
-    """Opens a file of the cache; nothing if it cannot be trusted."""
+    """Opens a cached file; None if it cannot be trusted."""
 
     def opener(name: str, flags: int) -> int:
-        # A named pipe would be waited for.
+        # Opening a named pipe would block.
         return os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
 
     try:
@@ -188,7 +186,7 @@ def _open(path: Path) -> BinaryIO | None:
 
 
 def _fault_of_file(file: BinaryIO) -> str | None:
-    """Why a file of the cache cannot be trusted."""
+    """Returns why a cached file cannot be trusted."""
     state = os.fstat(file.fileno())
     fault = _fault(state)
     if not stat.S_ISREG(state.st_mode):
@@ -203,27 +201,27 @@ def _fault_of_file(file: BinaryIO) -> str | None:
 
 
 def _fault(state: os.stat_result, shared: int = 0) -> str | None:
-    """Who else could make this process run anything through a file or folder.
+    """Returns which other user could inject code through a file or folder.
 
     Args:
         state (os.stat_result): Its owner and mode.
-        shared (int): Bits of the mode that do no harm.
+        shared (int): Allowed mode bits.
     """
     if state.st_uid not in (0, os.geteuid()):
         return f'it belongs to user {state.st_uid}'
     if state.st_mode & 0o022 & ~shared:
-        return 'others may write it'
+        return 'other users can write to it'
     return None
 
 
 def _fault_of_folder(folder: Path) -> str | None:
-    """Why a folder cannot hold libraries: who owns one above could swap it."""
+    """Returns why a folder cannot hold libraries; checks its parents, too."""
     for place in (folder, *folder.parents):
         state, shared = place.stat(), 0
         if place != folder and state.st_mode & stat.S_ISVTX:
-            shared = 0o022  # nobody moves there what belongs to others
+            shared = 0o022  # nobody can rename other users' files there
         elif place != folder and state.st_gid == os.getegid():
-            shared = stat.S_IWGRP  # users often have a group of their own
+            shared = stat.S_IWGRP  # users often have a private group
         fault = _fault(state, shared)
         if fault is not None:
             return fault if place == folder else f'{place}: {fault}'
@@ -243,13 +241,13 @@ def _user_folder() -> Path | None:
         return None
     if fault is None:
         return folder
-    _warn_once(f'the cache of kernels {folder} is not used: {fault}')
+    _warn_once(f'the kernel cache {folder} is not used: {fault}')
     return None
 
 
 @lru_cache(maxsize=1)
 def _temporary_folder(process: int) -> Path:
-    """A folder that goes with its process."""
+    """A folder removed with its process."""
     folder = OwnedFolder(tempfile.gettempdir(), 'torch_gsample_')
     atexit.register(folder.remove)
     return folder.path
@@ -257,7 +255,7 @@ def _temporary_folder(process: int) -> Path:
 
 @lru_cache(maxsize=1)
 def _processor() -> str:
-    """What ``-march=native`` depends on."""
+    """The properties that determine ``-march=native``."""
     info = Path('/proc/cpuinfo')
     lines = info.read_text().splitlines() if info.exists() else []
     wanted = 'vendor_id', 'cpu family', 'model', 'flags', 'Features'

@@ -2,8 +2,8 @@
 
 A kernel of a vertex program runs over vertices. A vertex is computed by one
 thread, its edges in order, so the result does not depend on threads. Edges are
-scanned as often as aggregates need each other; the values of an edge stay in
-registers and small arrays. The loops of edge maps are in ``cpp_edges.py``.
+scanned once for each level of dependent aggregates; the values of an edge stay
+in registers and small arrays. The loops of edge maps are in ``cpp_edges.py``.
 """
 
 import hashlib
@@ -53,8 +53,8 @@ from torch_gsample.codegen.unit import (
     ordered,
 )
 
-#: Flags of the compiler for kernels over vertices. Comparisons that may be of
-#: NaN are vectorised.
+#: Compiler flags of kernels over vertices: comparisons are vectorised even if
+#: operands may be NaN.
 _FLAGS = ('-O3', '-fno-trapping-math')
 
 _HEAD = """
@@ -95,18 +95,18 @@ def cpp_source(unit: Unit, text: str = 'vertex program') -> str:
 
     Args:
         unit (Unit): What it computes.
-        text (str): What a kernel over vertices is called in a comment.
+        text (str): The name of a kernel over vertices in a comment.
     """
     return preamble(unit) + '\n'.join(_statements(unit, text)) + '\n'
 
 
 def flags_of(unit: Unit) -> tuple[str, ...]:
-    """Returns the flags of the compiler for a unit."""
+    """Returns the compiler flags of a unit."""
     return () if unit.center == EDGE else _FLAGS
 
 
 def preamble(unit: Unit) -> str:
-    """Returns what the source of a unit begins with."""
+    """Returns the start of a unit's source."""
     if unit.center != EDGE:
         more = DRAWS if unit.is_random else ''
         more += MAX if unit.has('max_axis') else ''
@@ -130,14 +130,14 @@ def _statements(unit: Unit, text: str) -> list[str]:
 
 
 def unit_number(unit: Unit, *more: object) -> int:
-    """Returns a number that names a unit, the same in every process.
+    """Returns an id of a unit that is the same in every process.
 
-    Inductor keeps graphs on disk, where such a number may be read by a
-    process that made other units, or made them in another order.
+    Inductor caches graphs on disk, and a process with other units, or units in
+    another order, may read the id.
 
     Args:
         unit (Unit): The unit.
-        *more (optional): What tells it from units of the same source.
+        *more (optional): Distinguishes units with the same source.
     """
     parts = cpp_source(unit), unit.leaves, unit.sizes, *more
     kinds = [(output.kind, output.axes) for output in unit.outputs]
@@ -185,7 +185,7 @@ class Writer:
         return [*lines, *self._lines, '  }', '  return 0;', '}']
 
     def _vertex(self) -> None:
-        """Writes what is done for vertex ``v`` and edges [first, last)."""
+        """Writes the computation of vertex ``v`` with edges [first, last)."""
         self._rows(self._unit.center, 'v', '    ', self._read)
         for level in self._levels:
             self._pass(level)
@@ -194,7 +194,7 @@ class Writer:
     def _rows(
         self, kind: str, row: str, indent: str, numbers: list[int]
     ) -> None:
-        """Where the rows of some operands start."""
+        """Declares the row pointers of operands."""
         for number in numbers:
             leaf = self._unit.leaves[number]
             if leaf.kind == kind:
@@ -207,7 +207,7 @@ class Writer:
     def _aggregated(
         self, level: int
     ) -> tuple[list[Expression], list[tuple[int, Output]]]:
-        """What a pass aggregates, and the outputs of edges that it writes."""
+        """Returns the aggregates of a pass, and its outputs of edges."""
         sums = [
             node
             for node in self._nodes
@@ -222,12 +222,12 @@ class Writer:
         return sums, edges
 
     def _bodies(self, level: int) -> list[Expression]:
-        """What an edge computes in a pass."""
+        """Returns the values of an edge in a pass."""
         sums, edges = self._aggregated(level)
         return [n.args[0] for n in sums] + [out.root for _, out in edges]
 
     def _pass(self, level: int) -> None:
-        """Passes once over the edges, for what a level aggregates."""
+        """Writes a scan of the edges, for the aggregates of a level."""
         sums, edges = self._aggregated(level)
         bodies = self._bodies(level)
         if not bodies:
@@ -261,7 +261,7 @@ class Writer:
         bodies: list[Expression],
         is_written: bool = False,
     ) -> None:
-        """Finds the rows that an edge reads."""
+        """Writes the row pointers of an edge."""
         other = 'S' if self._unit.center == 'D' else 'D'
         self._rows(other, 'u', indent, read)
         kinds = {self._unit.leaves[n].kind for n in read}
@@ -272,7 +272,7 @@ class Writer:
     def _keep(
         self, bodies: list[Expression], level: int
     ) -> dict[Expression, Kept]:
-        """Chooses the values that later passes read; declares them."""
+        """Chooses and declares the values kept for later passes."""
         if not self._keeps:
             return {}
         levels = range(level + 1, len(self._levels))
@@ -287,7 +287,7 @@ class Writer:
         return found
 
     def _compute_again(self, level: int, rest: dict[Expression, Kept]) -> None:
-        """Computes the kept values that had no memory."""
+        """Computes kept values again for edges beyond the memory."""
         known = self._kept.unkept(self._arrays)
         for most in sorted({kept.most for kept in rest.values()}):
             nodes = [x for x, kept in rest.items() if kept.most == most]
@@ -301,12 +301,12 @@ class Writer:
             self._lines += [*block.write(sinks), '      }']
 
     def _draws(self, bodies: list[Expression]) -> bool:
-        """Whether the numbers of edges are read."""
+        """Whether edge ids are read."""
         return any(node.op == EDGE_ROW for node in ordered(bodies))
 
-    #: Whether passes keep values for later ones.
+    #: Whether passes keep values for later passes.
     _keeps = True
-    #: Which row of features an edge has.
+    #: The row of an edge in features.
     _edge = f'      {ROW_OF_EDGE}'
 
     def _open_edges(
@@ -340,7 +340,7 @@ class Writer:
         return Block(self._unit, self._types, arrays, prefix, indent)
 
     def _start(self, node: Expression) -> Sink:
-        """Declares an aggregate; returns what adds to it."""
+        """Declares an aggregate; returns its update statement."""
         start, step = AGGREGATES[node.op]
         axes = tuple(sorted(self._types.axes(node)))
         width = self._unit.width(axes)
@@ -352,12 +352,12 @@ class Writer:
         return Sink(node.args[0], axes, f'{found} = {step};')
 
     def _reset(self, name: str, width: int, start: str) -> str:
-        """Sets an aggregate to its first value; returns what it adds to."""
+        """Initialises an aggregate; returns its variable."""
         self._lines.append(f'    lib::fill_n({name}, {width}, {start});')
         return f'{name}[{{0}}]'
 
     def _fill(self, node: Expression) -> None:
-        """A vertex without edges has 0."""
+        """Sets the value of vertices without edges."""
         if node.op in ('max_in', 'min_in'):
             name = self._arrays[node]
             self._lines += [
@@ -381,7 +381,7 @@ class Writer:
             self._arrays[node] = f'c{level}_{i}'
 
     def _finish(self) -> None:
-        """Writes what is known of the vertex."""
+        """Writes the outputs of the vertex."""
         sinks: list[Sink] = []
         for i, output in enumerate(self._unit.outputs):
             if output.kind != EDGE:

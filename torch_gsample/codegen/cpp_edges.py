@@ -16,7 +16,7 @@ from torch_gsample.codegen.unit import (
     operands_of,
 )
 
-#: What every edge map has.
+#: The common part of edge maps.
 CHECKS = """\
 namespace {
 
@@ -44,7 +44,7 @@ inline int64_t wrapped(int64_t i, int64_t size) {
 }  // namespace
 """
 
-#: What edge maps that reduce columns of single values have, too.
+#: The additional part of edge maps that reduce columns of scalars.
 REDUCE_COLUMNS = Path(__file__).with_name('reduce_columns.h').read_text()
 
 _EDGES = """\
@@ -68,7 +68,7 @@ _ADD_COLUMN = """\
       for (int64_t e = P[col]; e < P[col + 1]; ++e)
         add(e, col);"""
 
-# One thread adds all edges, each row in order.
+# One thread adds all edges, in order within each row.
 _ROWS = """\
   const auto add = [&](int64_t e, int64_t col) {
     const auto row = ROW[e];
@@ -140,9 +140,9 @@ VALUES
   return 0;
 }
 """
-# Values of consecutive edges are computed where lanes take them. Gathers wait
-# less if all values of a block are computed first, as are those of the last
-# block: lanes read on behind its end.
+# Without gathers, values are computed when lanes read them. Gathers wait less
+# if all values of a block are computed first; so does the last block, because
+# lanes read beyond its end.
 _DIRECT = """\
     if (base + block.reach() <= edges) {
       const auto read = [&](int64_t i, T* to) {
@@ -219,9 +219,9 @@ def _gathered_row(unit: Unit, i: int, e: str) -> str:
 
 
 def _prefetch_lines(unit: Unit) -> list[str]:
-    """Returns what asks for the rows of a later edge, if rows are wide.
+    """Returns the prefetch of a later edge's rows, if rows are wide.
 
-    Its index may be out of range, as it has not been checked.
+    The unchecked index may be out of range.
     """
     lines = []
     for i in operands_of([body_of(unit)]):
@@ -241,7 +241,7 @@ def _prefetch_lines(unit: Unit) -> list[str]:
 
 
 def reduction_lines(unit: Unit) -> list[str]:
-    """Returns the function by which a reduction of columns goes on."""
+    """Returns the update function of a reduction of columns."""
     total = reduction_of(unit)
     if total is None or unit.by is not None:
         return []
@@ -274,7 +274,7 @@ def _loops(unit: Unit) -> str:
 
 
 def in_lanes(unit: Unit) -> bool:
-    """Whether columns of single values are reduced, several at a time."""
+    """Whether columns of scalars are reduced in vector lanes."""
     [output] = unit.outputs
     return output.kind == DESTINATION and not output.axes
 
@@ -296,7 +296,7 @@ def _block_text(unit: Unit) -> str:
 
 
 def _prefetch_text(unit: Unit) -> str:
-    """Returns the function that prefetches what an edge reads."""
+    """Returns the function that prefetches an edge's operands."""
     lines = ['  const auto ahead = [&](int64_t e) {']
     for i, leaf in enumerate(unit.leaves):
         if leaf.kind == EDGE:
@@ -322,7 +322,7 @@ def _filled(unit: Unit, text: str) -> str:
 
 
 def _checks(unit: Unit) -> str:
-    """Every index is in range before it is used."""
+    """Returns the range checks of indices."""
     bounds = []
     for i, leaf in enumerate(unit.leaves):
         if leaf.index is not None:

@@ -1,15 +1,15 @@
-"""What kernels over vertices compute with, as source for the CPU."""
+"""Library source of kernels over vertices, for the CPU."""
 
 from pathlib import Path
 
-#: What kernels for the CPU and a GPU compute with.
+#: Functions of kernels for the CPU and GPUs.
 MATH = Path(__file__).with_name('kernel_math.h').read_text()
 HALF = '\n' + Path(__file__).with_name('kernel_half.h').read_text()
 
-#: What every kernel for the CPU begins with.
+#: The start of every CPU kernel.
 LIBRARY = Path(__file__).with_name('kernel_lib.h').read_text()
 
-#: What kernels over vertices have, too.
+#: The additional part of kernels over vertices.
 OPEN = """
 #define GSAMPLE_INLINE inline
 

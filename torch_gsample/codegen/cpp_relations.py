@@ -1,7 +1,7 @@
 """The C++ source of kernels that multiply by the matrix of a relation.
 
-Edges are grouped by a code, a group by its matrix. The sum of a group, and its
-product with the matrix, are in the cache only: no value of a group is stored.
+Edges are grouped by a code, and groups by their matrix. The sum of a group and
+its product with the matrix stay in the cache: no value of a group is stored.
 """
 
 from pathlib import Path
@@ -11,16 +11,16 @@ import torch
 from torch_gsample.codegen.cpp import LIBRARY
 from torch_gsample.codegen.expression import CPP_TYPES, MEMORY_TYPES
 
-#: Flags of the compiler. A product may be contracted, as in BLAS.
+#: Compiler flags; products may be contracted, as in BLAS.
 FLAGS = ('-O3', '-fno-trapping-math', '-ffp-contract=fast')
 
-#: Vertices of a tile, whose results a kernel adds up at once.
+#: Vertices of a tile, whose results are accumulated together.
 TILE = 64
 
 _PARTS = Path(__file__).with_name('relations.h').read_text()
 _HALF = Path(__file__).with_name('kernel_half.h').read_text()
 _HALF = f'\nnamespace {{\n\n{_HALF}\n}}  // namespace\n'
-#: The C++ types of rows that are widened.
+#: The C++ types of widened rows.
 HALF_TYPES = {k: v for k, v in MEMORY_TYPES.items() if k not in CPP_TYPES}
 
 _HEAD = """

@@ -1,13 +1,12 @@
 """The CUDA C++ source of a unit.
 
-The source for the CPU has the same statements. A group of lanes takes a
-vertex, and shares out loops over features: as many lanes as there are
-features, up to a warp. Each feature adds up the edges in order, as on the CPU,
-so there are no atomics and the bits are the same; only functions of CUDA's
-library (``pow``, ``erf``, ``sin``, ``cos``; in float64 ``exp``, ``log``,
-``tanh`` and the like, too) may round otherwise.
-Vertices come by descending degree, and blocks are started in order: those
-with the longest vertices first.
+The CPU's source has the same statements. A group of lanes takes a vertex and
+divides loops over features: one lane per feature, up to a warp. Each feature
+sums the edges in order, as on the CPU, so there are no atomics and the bits
+are the same. Only functions of CUDA's library (``pow``, ``erf``, ``sin``,
+``cos``; in float64 also ``exp``, ``log``, ``tanh`` and others) may round
+differently. Vertices are in descending order of degree, and blocks start in
+order, so the largest vertices start first.
 """
 
 from dataclasses import dataclass
@@ -33,7 +32,7 @@ from torch_gsample.codegen.unit import (
     Unit,
 )
 
-#: What every kernel for a GPU begins with. NVRTC has no headers.
+#: The start of every GPU kernel. NVRTC has no headers.
 PREAMBLE = """\
 #if defined(__CUDACC_RTC__)
 typedef int int32_t;
@@ -73,11 +72,11 @@ namespace lib = std;
 #endif
 """
 
-THREADS = 128  # of a block, at most
+THREADS = 128  # maximum of a block
 _EDGE_THREADS = 256  # of a block of an edge map
 _WARP = 32
-_SHARED = 48 << 10  # bytes that every block may have
-_UNROLLED = 32  # turns of a loop
+_SHARED = 48 << 10  # bytes available to every block
+_UNROLLED = 32  # iterations of an unrolled loop
 
 _SUMS = """
 // Partial sum `lane` of n numbers.
@@ -139,13 +138,13 @@ _INDEX = '  const int f = j * kLanes + lane;'
 
 @dataclass(frozen=True)
 class CudaKernel:
-    """The source of a kernel, and how it is started.
+    """The source of a kernel, and its launch configuration.
 
     Args:
         source (str): The CUDA source.
         threads (int): Of a block.
-        groups (int): Vertices, edges, columns or rows that a block takes at
-            a time.
+        groups (int): Vertices, edges, columns or rows that a block processes
+            at a time.
     """
 
     source: str
@@ -159,8 +158,8 @@ def cuda_kernel(unit: Unit, text: str = 'vertex program') -> CudaKernel:
     For a unit of a vertex program, its arguments are the numbers of vertices,
     neighbours, edges and rows of features of edges; pointers to ``indptr``,
     ``indices``, ``edge_id`` or
-    null, and ``order`` or null; to each operand and result; and to two
-    numbers of faults.
+    null, and ``order`` or null; to each operand and result; and to two error
+    counters.
 
     Args:
         unit (Unit): What it computes.
@@ -213,10 +212,10 @@ def cuda_kernel(unit: Unit, text: str = 'vertex program') -> CudaKernel:
 
 
 def _shared_text(writer: '_CudaWriter', groups: int) -> str:
-    """What the groups of a block have in registers."""
+    """Declares the shared arrays of a block's groups."""
     if not writer.shared:
         return ''
-    # The widest first: each is aligned.
+    # Widest first, so each is aligned.
     arrays = sorted(writer.shared.items(), key=lambda item: -item[1][2])
     fields = ''.join(
         f'  {kind} {name}[{groups}][{width}];\n'
@@ -245,18 +244,18 @@ def _arguments(unit: Unit) -> list[str]:
 
 
 class _CudaWriter(Writer):
-    """Writes the passes of a group over the edges of its vertex."""
+    """Writes the scans of a group over its vertex's edges."""
 
     _edge = _EDGE_ROW
-    _keeps = False  # the lanes of a group would share its memory
+    _keeps = False  # lanes of a group would share its memory
 
     def __init__(self, unit: Unit):
         super().__init__(unit)
         widths = [unit.width(leaf.axes) for leaf in unit.leaves]
         widths += [unit.width(output.axes) for output in unit.outputs]
-        #: As many as there are features.
+        #: Lanes of a group, one per feature.
         self.lanes = min(_WARP, 1 << (max(widths) - 1).bit_length())
-        #: Type, values and bytes a value of each array of a group.
+        #: Type, size and item size of each array of a group.
         self.shared: dict[str, tuple[str, int, int]] = {}
 
     def declare(self, name: str, dtype: torch.dtype, width: int) -> None:
@@ -265,11 +264,11 @@ class _CudaWriter(Writer):
         self.shared[name] = CPP_TYPES[dtype], width, size
 
     def turns(self, count: int) -> int:
-        """Returns how many of some numbers a lane takes."""
+        """Returns the maximum number of items of a lane."""
         return -(-count // self.lanes)
 
     def open_loop(self, count: int) -> list[str]:
-        """Opens a loop over the numbers that a lane takes: j counts them."""
+        """Opens a loop over a lane's items, counted by j."""
         turns = self.turns(count)
         if turns == 1:
             below = '' if count == self.lanes else f'if (lane < {count}) '
@@ -308,7 +307,7 @@ class _CudaWriter(Writer):
         self._lines.append(_EDGES.rstrip('\n'))
 
     def _reset(self, name: str, width: int, start: str) -> str:
-        """A lane has the features that it adds up in registers."""
+        """Initialises an aggregate in the registers of lanes."""
         self._lines += [
             f'    T r{name}[{self.turns(width)}];',
             *self._each_turn(width, f'r{name}[j] = {start};'),

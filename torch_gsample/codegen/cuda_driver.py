@@ -1,8 +1,8 @@
-"""Starts compiled kernels through CUDA's driver, which is loaded at run time.
+"""Launches compiled kernels through CUDA's driver, loaded at run time.
 
 Modules live as long as the process, in the primary context of their device:
-the one that torch uses. To unload one would be to wait for the GPU, which may
-have calls of it to run.
+the one that torch uses. Unloading one would have to wait for the GPU, which
+may still run its kernels.
 """
 
 import ctypes
@@ -14,12 +14,12 @@ from torch import Tensor
 
 from torch_gsample.codegen.build import BuildError
 
-#: What a kernel takes: a number, a tensor, or null for one that is missing.
+#: An argument of a kernel: a number, a tensor, or null.
 Argument = int | Tensor | None
 
 
 class Driver:
-    """The driver.
+    """CUDA's driver.
 
     Args:
         path (str, optional): The library.
@@ -104,10 +104,10 @@ class Driver:
 
     @contextmanager
     def _current(self, device: int) -> Iterator[None]:
-        """Makes the primary context of a device that of this thread.
+        """Makes the primary context of a device current in this thread.
 
-        The device of the caller is that of torch's current stream, and may be
-        another one: its context is current again afterwards.
+        The caller's current device may be another one; its context is restored
+        afterwards.
         """
         if device not in self._contexts:
             handle, context = ctypes.c_int(), ctypes.c_void_p()

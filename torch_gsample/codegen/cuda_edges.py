@@ -14,7 +14,7 @@ from torch_gsample.codegen.unit import (
     operands_of,
 )
 
-#: What a negative index means.
+#: Conversion of a negative index.
 WRAPPED = """\
 GSAMPLE_INLINE int64_t wrapped(int64_t i, int64_t size) {
   return i < 0 ? i + size : i;
@@ -32,7 +32,7 @@ _EDGES = """\
 }
 """
 
-# A thread adds the edges of a column in order, as the CPU does.
+# A thread adds the edges of a column in order, like the CPU.
 _COLUMNS = """\
   if (first == 0 && cols > 0 && P[0] != 0)
     fault[1] = 1;
@@ -70,8 +70,8 @@ def cuda_edge_map(unit: Unit) -> str:
     Its arguments are the numbers of edges and columns; of rows, with pointers
     to where the edges of a row start, the edges by row, and the column of
     each edge, if rows are reduced; a pointer to each operand, followed by its
-    rows if an index finds them; pointers to the result and to two numbers of
-    faults: whether an index is out of range, whether pointers descend.
+    rows if an index finds them; pointers to the result and to two error flags:
+    an index is out of range, pointers descend.
 
     Args:
         unit (Unit): The edge map.
@@ -124,7 +124,7 @@ def _arguments(unit: Unit) -> list[str]:
 
 
 def _checks(unit: Unit) -> list[str]:
-    """An edge whose index is out of range is skipped."""
+    """Writes range checks; an edge with an invalid index is skipped."""
     lines = []
     for i, leaf in enumerate(unit.leaves):
         if leaf.index is not None:

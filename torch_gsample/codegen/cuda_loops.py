@@ -1,4 +1,4 @@
-"""Loops over features of a vertex, for a GPU: lanes share them out."""
+"""Loops over features of a vertex on a GPU, divided among lanes."""
 
 from typing import Any
 
@@ -6,19 +6,19 @@ from torch_gsample.codegen.expression import CPP_TYPES, Expression
 from torch_gsample.codegen.loops import STEPS, Block, Sink
 from torch_gsample.codegen.unit import AGGREGATES
 
-#: What the lanes of a group wait for, before they read what others wrote.
+#: The barrier of a group's lanes between writes and reads.
 SYNC = '__syncwarp(mask);'
 
 
 class GroupBlock(Block):
-    """A block whose loops the lanes of a group share out."""
+    """A block with loops divided among the lanes of a group."""
 
     def __init__(self, writer: Any, *args: object):
         super().__init__(*args)  # type: ignore[arg-type]
         self._writer, self._keeps = writer, False
 
     def write(self, sinks: list[Sink]) -> list[str]:  # type: ignore[override]
-        """Writes the block; a group only waits where values are kept."""
+        """Writes the block; a group only synchronises for stored values."""
         lines = super().write(sinks)
         if self._keeps:
             return lines
@@ -66,12 +66,12 @@ class GroupBlock(Block):
         self._line(SYNC)
 
     def _open(self, count: int) -> None:
-        """Opens a loop over the numbers f below some count."""
+        """Opens a loop of f from 0 to a count."""
         for line in self._writer.open_loop(count):
             self._line(line)
 
     def _add(self, axes: tuple[int, ...], node: Expression, name: str) -> None:
-        """Adds up an axis of what lies in an array, as the CPU does."""
+        """Sums an axis of an array in the CPU's order."""
         place = axes.index(int(node.value or 0))
         size = self._unit.sizes[axes[place]]
         inner = self._unit.width(axes[place + 1 :])

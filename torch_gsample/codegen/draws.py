@@ -1,7 +1,7 @@
 """Random numbers in kernels: one for each row, position and call of a key.
 
-A draw is a pure function of these, so that every kernel that reads it, forward
-or backward and on any device, computes it again: nothing is stored.
+A draw is a pure function of these. Every kernel that reads it, forward or
+backward and on any device, computes it again, so nothing is stored.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from torch import Tensor
 
 from torch_gsample.codegen.expression import Expression, constant
 
-#: The row of an edge in features of edges, and the number of a destination.
+#: The row of an edge in edge features, and the index of a destination.
 EDGE_ROW, VERTEX_ROW = 'edge_row', 'vertex_row'
 #: The index of a feature in its row; the value is the axes, the last fastest.
 POSITION = 'position'
@@ -38,7 +38,7 @@ def kept(
         key (Expression): The key of all draws of a call.
         row (str): :data:`EDGE_ROW` or :data:`VERTEX_ROW`.
         axes (Tuple[int, ...]): The axes of features, the last one fastest.
-        call (int): Which draws of the key these are.
+        call (int): The call id of the draws.
         share (float): The probability, in (0, 1).
     """
     long = torch.int64
@@ -51,12 +51,12 @@ def kept(
 def positions(
     axes: Sequence[int], sizes: Sequence[int], device: torch.device | None
 ) -> Tensor:
-    """Computes :data:`POSITION`: ``[1, *sizes]``, or 1 where it is alike.
+    """Computes :data:`POSITION`, ``[1, *sizes]``; size 1 along other axes.
 
     Args:
         axes (Sequence[int]): The axes of features, the last one fastest.
         sizes (Sequence[int]): The size of each axis.
-        device (torch.device, optional): Where the result is.
+        device (torch.device, optional): The device of the result.
     """
     out = torch.zeros([1] * (1 + len(sizes)), dtype=torch.int64, device=device)
     for axis in axes:
@@ -77,14 +77,14 @@ def _product(a: int, b: Tensor) -> tuple[Tensor, Tensor]:
 def is_kept(
     call: int, key: Tensor, row: Tensor, position: Tensor, least: Tensor
 ) -> Tensor:
-    """Computes :data:`KEPT` with operators of torch.
+    """Computes :data:`KEPT` with torch operators.
 
     Args:
-        call (int): Which draws of the key these are.
+        call (int): The call id of the draws.
         key (torch.Tensor): int64, the key.
         row (torch.Tensor): int64, rows.
         position (torch.Tensor): int64, positions in a row.
-        least (torch.Tensor): int64, the smallest draw that is not kept.
+        least (torch.Tensor): int64, the smallest rejected draw.
     """
     k0, k1 = key & _MASK, (key >> 32) & _MASK
     c0, c1 = position >> 2, torch.full_like(position, call)

@@ -1,7 +1,7 @@
-"""Edge maps: units over the edges that their operands say.
+"""Edge maps: units over edges defined by their operands.
 
-The value of each edge is the result, or is reduced to columns, whose edges
-follow each other, or to the rows of an index.
+The result is a value for each edge, or a reduction to columns, whose edges are
+contiguous, or to the rows of an index.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ from torch_gsample.codegen.unit import (
     unit_of,
 )
 
-#: The aggregations of columns, by the names of PyTorch.
+#: The aggregations of columns, by PyTorch's names.
 REDUCTIONS = {
     **{'sum': 'sum_in', 'prod': 'prod_in'},
     **{'amax': 'max_in', 'amin': 'min_in'},
@@ -50,15 +50,16 @@ def edge_map(
 
     Args:
         root (Expression): The expression.
-        leaves (Sequence[Leaf]): The tensors, in order: values of edges, which
-            an index may find, of columns (:data:`DESTINATION`) and scalars.
+        leaves (Sequence[Leaf]): The tensors, in order: values of edges,
+            possibly gathered by an index, of columns (:data:`DESTINATION`) and
+            scalars.
         reduce (str, optional): ``'sum'``, ``'amax'``, ``'amin'`` or
             ``'prod'`` of the edges of a column, or ``'sum'`` of those of a
             row; the value of each edge if not given.
         by (int, optional): The leaf with the row of each edge, if rows are
-            reduced; else columns are.
+            reduced; otherwise columns are.
         fill (float): The value of a column without edges.
-        features (int): How many there are; 0 for none.
+        features (int): Number of features; 0 for none.
         wide (bool): Whether the result has features.
     """
     kind = EDGE
@@ -84,7 +85,7 @@ def body_of(unit: Unit) -> Expression:
 
 
 def text_of(unit: Unit) -> str:
-    """Returns the expression of an edge map, by which operators are named."""
+    """Returns the expression of an edge map, for operator names."""
     names = []
     for i, leaf in enumerate(unit.leaves):
         place = '' if leaf.index is None else f'[x{leaf.index}]'
@@ -108,11 +109,11 @@ def gradient_of(unit: Unit, number: int) -> tuple[Unit, list[int]]:
 
     Args:
         unit (Unit): The edge map.
-        number (int): Of the operand.
+        number (int): The index of the operand.
 
     Returns:
-        Tuple[Unit, List[int]]: The edge map, and which operands it has: the
-        one after the last is the gradient of the result.
+        Tuple[Unit, List[int]]: The edge map, and its operands; the index after
+        the last operand is the gradient of the result.
 
     Raises:
         NotImplementedError: If there is no derivative.
@@ -125,7 +126,8 @@ def gradient_of(unit: Unit, number: int) -> tuple[Unit, list[int]]:
     kind = DESTINATION if of_columns else EDGE
     given = Leaf('', kind, root.dtype, output.axes, index=unit.by)
     leaves = [*unit.leaves, given]
-    # All is done at the edge, which reads a value of its own of each operand.
+    # Everything happens at the edge, which reads its own value of each
+    # operand.
     types = Types(replace(leaf, kind=EDGE) for leaf in leaves)
     grad = operand(len(unit.leaves), root.dtype)
     if given.axes and not types.axes(root):
@@ -147,7 +149,7 @@ def gradient_of(unit: Unit, number: int) -> tuple[Unit, list[int]]:
 def run_with_torch(
     unit: Unit, tensors: Sequence[Tensor], num_rows: int = 0
 ) -> Tensor:
-    """Runs an edge map with the operators of PyTorch.
+    """Runs an edge map with torch operators.
 
     Args:
         unit (Unit): The edge map.
@@ -196,11 +198,11 @@ class _Ends:
         return value.index_select(0, index)
 
     def rows(self, kind: str) -> Tensor:
-        """Is never asked: edge maps draw nothing."""
+        """Unused: edge maps do not draw."""
         raise NotImplementedError(kind)
 
     def moved(self, value: Tensor, kind: str, to: str) -> Tensor:
-        """Returns a value, which is of the edge already."""
+        """Returns a value, which belongs to the edge already."""
         return value
 
     def aggregated(self, node: Expression, value: Tensor) -> Tensor:

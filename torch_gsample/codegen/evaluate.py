@@ -1,4 +1,4 @@
-"""Expressions in operators of torch: what runs where there is no compiler."""
+"""Evaluates expressions with torch operators, without a compiler."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
@@ -19,21 +19,21 @@ from torch_gsample.codegen.unit import (
     ordered,
 )
 
-#: Aggregations by the names of PyTorch's ``scatter_reduce``.
+#: Aggregations by the names in ``scatter_reduce``.
 _SCATTERED = {'prod_in': 'prod', 'max_in': 'amax', 'min_in': 'amin'}
 
 
 class Ends(Protocol):
-    """What relates values of edges to those of vertices."""
+    """The relation between values of edges and of vertices."""
 
     def read(self, leaf: Leaf, value: Tensor) -> Tensor:
         """Returns the rows of an operand in the order of edges."""
 
     def rows(self, kind: str) -> Tensor:
-        """Returns the number of each edge, in their order, or vertex."""
+        """Returns the index of each edge or vertex, in order."""
 
     def moved(self, value: Tensor, kind: str, to: str) -> Tensor:
-        """Returns values of one graph type as those of another."""
+        """Converts values from one graph type to another."""
 
     def aggregated(self, node: Expression, value: Tensor) -> Tensor:
         """Returns an aggregate of edges."""
@@ -50,14 +50,14 @@ def evaluate(
 
     Args:
         roots (Sequence[Expression]): The expressions.
-        types (Types): What operands are.
+        types (Types): The types of operands.
         sizes (Sequence[int]): The size of each axis.
         tensors (Mapping[int, torch.Tensor]): Operands by number.
         ends (Ends, optional): The ends of edges, if any are read.
 
     Returns:
         List[torch.Tensor]: ``[rows, ...]`` each, with a dimension for each
-        axis, of size 1 where the value does not differ along it.
+        axis, of size 1 if the value is constant along it.
     """
     values: dict[Expression, Any] = {}
     device = next((x.device for x in tensors.values()), None)
@@ -103,7 +103,7 @@ def _rows(
     tensors: Mapping[int, Tensor],
     ends: Ends | None,
 ) -> Tensor:
-    """Returns the numbers of rows; without edges, all are of vertices."""
+    """Returns row indices; without edges, those of vertices."""
     if ends is not None:
         return ends.rows(ROWS[node.op])
     of_vertices = [
@@ -130,13 +130,13 @@ def _apply(node: Expression, args: list[Any]) -> Any:
 def aggregate(
     node: Expression, value: Tensor, index: Tensor, rows: int
 ) -> Tensor:
-    """Aggregates the values of edges with operators of torch.
+    """Aggregates the values of edges with torch operators.
 
     Args:
         node (Expression): The aggregate.
         value (torch.Tensor): ``[num_edges, ...]``, or one row for all.
         index (torch.Tensor): The row of each edge in the result.
-        rows (int): Of the result.
+        rows (int): Rows of the result.
     """
     value = value.expand(index.numel(), *value.shape[1:])
     out = value.new_full((rows, *value.shape[1:]), node.value or 0)

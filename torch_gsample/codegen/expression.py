@@ -1,4 +1,4 @@
-"""Expressions: what a generated kernel computes at each vertex or edge."""
+"""Expressions that a generated kernel computes at each vertex or edge."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-#: The dtypes of values and of their C++ types.
+#: The dtypes of values and their C++ types.
 CPP_TYPES = {
     torch.float32: 'float',
     torch.float64: 'double',
@@ -14,8 +14,8 @@ CPP_TYPES = {
     torch.int64: 'int64_t',
     torch.bool: 'bool',
 }
-#: The C++ types of what is in memory: kernels compute with half precision in
-#: float (``kernel_half.h``).
+#: The C++ types in memory; kernels compute half precision in float
+#: (``kernel_half.h``).
 MEMORY_TYPES = {
     **CPP_TYPES,
     torch.bfloat16: 'bf16_t',
@@ -30,10 +30,10 @@ class Expression:
     Args:
         op (str): ``'operand'``, ``'constant'`` or the name of an operation.
         dtype (torch.dtype): Of the value.
-        args (Tuple[Expression, ...]): What it is computed of.
-        value (float, optional): A constant, the number of an operand, the
-            axis of a sum, what an aggregate of no edges is, if not 0, or the
-            axes of a position.
+        args (Tuple[Expression, ...]): Its operands.
+        value (float, optional): A constant, the index of an operand, the axis
+            of a sum, the value of an empty aggregate if not 0, or the axes of
+            a position.
     """
 
     op: str
@@ -50,10 +50,10 @@ class Expression:
         object.__setattr__(self, '_hash', hash(parts))
 
     def __hash__(self) -> int:
-        return self._hash  # parts are shared: a walk would take too long
+        return self._hash  # shared parts: a walk would take too long
 
     def nodes(self) -> Iterator['Expression']:
-        """Yields each different part once, operands first."""
+        """Yields each distinct part, operands first."""
         seen: set[Expression] = set()
 
         def visit(node: Expression) -> Iterator[Expression]:
@@ -67,10 +67,10 @@ class Expression:
         return visit(self)
 
     def text(self, names: Sequence[str]) -> str:
-        """Prints it.
+        """Returns it as text.
 
         Args:
-            names (Sequence[str]): Of the operands.
+            names (Sequence[str]): Names of operands.
         """
         if self.op == 'operand':
             return names[int(self.value or 0)]
@@ -85,10 +85,10 @@ class Expression:
         return f'{self.op}({", ".join(args)})'
 
 
-#: What reduces an axis of features, which is the value.
+#: Reductions of an axis of features; `value` is the axis.
 ALONG = frozenset({'sum_axis', 'max_axis'})
 
-#: Operations that are written between their operands, in Python and C++.
+#: Infix operators in Python and C++.
 SIGNS = {
     **{'add': '+', 'sub': '-', 'mul': '*', 'div': '/'},
     **{'eq': '==', 'ne': '!=', 'lt': '<', 'le': '<=', 'gt': '>', 'ge': '>='},
@@ -102,7 +102,7 @@ def operand(number: int, dtype: torch.dtype) -> Expression:
 
 
 def constant(value: float | int | bool, dtype: torch.dtype) -> Expression:
-    """Returns a number."""
+    """Returns a constant."""
     if dtype.is_floating_point:
         value = float(value)
     return Expression('constant', dtype, value=value)

@@ -1,4 +1,4 @@
-"""Forward-mode differentiation of units: tangents, from operands on."""
+"""Forward-mode differentiation of units."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -20,11 +20,11 @@ from torch_gsample.codegen.unit import AGGREGATES, Types, ordered
 class Forward:
     """Forward-mode differentiation over graph types.
 
-    A value has the axes of its tangent or more: where it does not differ along
-    an axis, neither does its tangent.
+    A value has at least the axes of its tangent: if it is constant along an
+    axis, so is its tangent.
 
     Args:
-        types (Types): What operands and their tangents are.
+        types (Types): The types of operands and their tangents.
         sizes (Sequence[int]): The size of each axis.
     """
 
@@ -34,7 +34,7 @@ class Forward:
     def run(
         self, roots: Iterable[Expression], given: Mapping[int, Expression]
     ) -> list[Expression | None]:
-        """Returns the tangents of results; none where they are zero.
+        """Returns the tangents of results; None for zero.
 
         Args:
             roots (Iterable[Expression]): The results.
@@ -74,7 +74,7 @@ class Forward:
         for i, part in enumerate(parts):
             if part is None:
                 continue
-            # What is done element by element is its own transpose.
+            # An element-wise derivative is its own transpose.
             term = derivative(node, part)[i]
             if term is not None:
                 out = term if out is None else apply('add', out, term)
@@ -92,7 +92,7 @@ class Forward:
             return apply('mul', part, size)
         if node.op == 'prod_in':
             return apply('sum_in', apply('mul', part, others(node)))
-        # Those that attain the extreme share its tangent.
+        # Values that attain the extreme share its tangent.
         wins, count = shared(node)
         zero = constant(0, part.dtype)
         part = apply('where', wins, part, zero)

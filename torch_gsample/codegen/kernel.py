@@ -28,12 +28,12 @@ from torch_gsample.torch_private import is_transformed
 
 
 def load_unit(unit: Unit) -> Loaded | None:
-    """Compiles and loads a unit for the CPU; nothing if it cannot be."""
+    """Compiles and loads a unit for the CPU; None if that fails."""
     return load(cpp_source(unit), layout_of(unit), flags_of(unit))
 
 
 def layout_of(unit: Unit) -> list[int]:
-    """Spells what a kernel reads and writes for the operator."""
+    """Encodes the operands and results of a kernel for the operator."""
     is_edge_map = unit.center == EDGE
     rows = {EDGE: 'edge', PARAMETER: 'one', POINTERS: 'pointers'}
     rows[DESTINATION if is_edge_map else unit.center] = 'center'
@@ -54,9 +54,9 @@ def layout_of(unit: Unit) -> list[int]:
 
 
 class EdgeKernel:
-    """An edge map that is a function of its operands.
+    """An edge map as a function of its operands.
 
-    Where there is no compiler, operators of torch run in its place.
+    Without a compiler, torch operators run instead.
 
     Args:
         unit (Unit): The edge map.
@@ -87,7 +87,8 @@ class EdgeKernel:
         """Returns the value of each edge, column or row.
 
         Args:
-            *operands (torch.Tensor): As the leaves of :attr:`unit` list them.
+            *operands (torch.Tensor): In the order of the leaves of
+                :attr:`unit`.
             num_rows (int, optional): Rows of the result, if it reduces rows.
         """
         if is_transformed():
@@ -97,7 +98,7 @@ class EdgeKernel:
         return self.run(*operands, num_rows=num_rows)
 
     def run(self, *operands: Tensor, num_rows: int = 0) -> Tensor:
-        """Is the function without gradients."""
+        """Computes the result without gradients."""
         if operands[0].is_cuda:
             out = run_edge_map(self.unit, operands, num_rows)
             if out is None:
@@ -109,18 +110,18 @@ class EdgeKernel:
         return self._function(operands, num_rows)
 
     def prepare(self, gradients: tuple[int, ...] = ()) -> None:
-        """Compiles it, and what gives the gradients of some operands."""
+        """Compiles the kernel, and those of some gradients."""
         self._function = self.loaded or partial(run_with_torch, self.unit)
         for operand in gradients:
             self.gradient(operand)[0].prepare()
 
     @cached_property
     def loaded(self) -> Loaded | None:
-        """The compiled kernel, where there is a compiler."""
+        """The compiled kernel, if there is a compiler."""
         return load_unit(self.unit)
 
     def gradient(self, operand: int) -> tuple['EdgeKernel', list[int]]:
-        """Returns the kernel of a gradient, and which operands it takes."""
+        """Returns the kernel of a gradient, and its operands."""
         if operand not in self._gradients:
             derived, kept = gradient_of(self.unit, operand)
             self._gradients[operand] = EdgeKernel(derived), kept
@@ -128,10 +129,9 @@ class EdgeKernel:
 
 
 class KernelNumber:
-    """A function that gives the number of a loaded edge map.
+    """A function that returns the id of a loaded edge map.
 
-    Operators that run a kernel inside them take it. It keeps the kernel
-    loaded.
+    Operators that call a kernel take it. It keeps the kernel loaded.
 
     Args:
         kernel (EdgeKernel): The edge map, which must be compiled.
@@ -157,7 +157,7 @@ class KernelNumber:
 
 
 class _EdgeFunction(torch.autograd.Function):
-    """A kernel under autograd. Its backward can be differentiated again."""
+    """A kernel under autograd, with a differentiable backward."""
 
     @staticmethod
     def forward(

@@ -1,7 +1,7 @@
-"""The kernels that this process has loaded, by their content.
+"""The loaded kernels of this process, by content.
 
 The table is weak: a library is closed with the last user of its kernel. Equal
-kernels are one library, whoever made them.
+kernels share a library.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ _NO_GRAPH = (None,) * 4
 
 
 class Loaded:
-    """A kernel that is loaded, and called as an edge map.
+    """A loaded kernel, callable as an edge map.
 
     Args:
         number (int): Of :func:`torch_gsample.ops.kernels.load_kernel`.
@@ -41,10 +41,10 @@ class Loaded:
         """Returns the result of an edge map.
 
         Args:
-            operands (Sequence[torch.Tensor]): What it reads.
+            operands (Sequence[torch.Tensor]): The operands.
             num_rows (int, optional): Rows of the result, if it reduces rows.
         """
-        if num_rows == 0:  # fewer arguments take less time
+        if num_rows == 0:  # faster with fewer arguments
             return _run(self.number, operands)[0]
         return _run(self.number, operands, *_NO_GRAPH, num_rows)[0]
 
@@ -58,7 +58,7 @@ class Loaded:
         """Returns the results of a kernel of a vertex program.
 
         Args:
-            operands (Sequence[torch.Tensor]): What it reads.
+            operands (Sequence[torch.Tensor]): The operands.
             graph (Sequence[torch.Tensor]): As :func:`.ops.kernels.run_kernel`
                 takes it.
             num_rows (int): Rows of operands of neighbours.
@@ -75,7 +75,7 @@ _loaded: weakref.WeakValueDictionary[bytes, Loaded] = (
 def load(
     source: str, layout: Sequence[int], flags: tuple[str, ...] = ()
 ) -> Loaded | None:
-    """Compiles and loads a kernel; nothing if it cannot be.
+    """Compiles and loads a kernel; None if that fails.
 
     Args:
         source (str): Its C++ source.

@@ -19,26 +19,26 @@ from torch_gsample.codegen.unit import (
     Unit,
 )
 
-#: Not computed twice, even where that would save an array.
+#: Operations never computed twice, even to save an array.
 COSTLY = frozenset(
     {
         *('exp', 'log', 'sigmoid', 'tanh', 'sqrt', 'pow', 'div', 'reciprocal'),
         *('erf', 'sin', 'cos', 'log1p', 'expm1', KEPT),
     }
 )
-#: Functions that kernels over vertices have in kernel_math.h.
+#: Functions of kernel_math.h, for kernels over vertices.
 _OWN = 'exp', 'log', 'log1p', 'expm1', 'tanh'
-#: The aggregations of edges that go on as reductions of an axis do.
+#: Aggregations of edges with the update of an axis reduction.
 STEPS = {'sum_axis': 'sum_in', 'max_axis': 'max_in'}
 
 
 @dataclass(frozen=True)
 class Sink:
-    """What is done with a value.
+    """A statement that uses a value.
 
     Args:
         root (Expression): The value.
-        axes (Tuple[int, ...]): It is done at each index of these.
+        axes (Tuple[int, ...]): The statement runs at each index of these axes.
         text (str): The statement: ``{0}`` is the index, ``{1}`` the value.
     """
 
@@ -48,21 +48,21 @@ class Sink:
 
 
 class Block:
-    """Writes loops that compute values and do something with each.
+    """Writes loops that compute values and run a statement for each.
 
     Values with all axes of a loop stay in registers. Those with fewer axes,
     and sums and maxima along an axis, are in arrays that later loops read.
 
-    Sums have one order, on any processor: that along the last axis of a value
-    is of 16 partial sums (``kernel_math.h``), others are in order. An edge map
-    computes as PyTorch does: all its sums are in order.
+    Sums have the same order on any processor: those along the last axis of a
+    value use 16 partial sums (``kernel_math.h``), others are sequential. All
+    sums of an edge map are sequential, as in PyTorch.
 
     Args:
         unit (Unit): The unit.
         types (Types): The types of its expressions.
-        arrays (Dict[Expression, str]): The arrays of values that are known.
-        prefix (str): Of the names that it gives to arrays.
-        indent (str): Before each line.
+        arrays (Dict[Expression, str]): The arrays of known values.
+        prefix (str): The prefix of array names.
+        indent (str): The indentation of each line.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class Block:
         return tuple(sorted(self._types.axes(node)))
 
     def _nodes(self, roots: Iterable[Expression]) -> list[Expression]:
-        """The parts of values down to what is known, and their stages."""
+        """The parts of values down to known ones, and their stages."""
         found: dict[Expression, None] = {}
 
         def visit(node: Expression) -> None:
@@ -179,7 +179,7 @@ class Block:
         return f'{self._drawn[node]}[{self.index(axes)}]'
 
     def _draw_rows(self, nodes: Iterable[Expression]) -> None:
-        """Writes all draws of a row at once: four come together."""
+        """Writes all draws of a row at once, four per block."""
         for node in nodes:
             if node.op == KEPT and node not in self._arrays:
                 name = f'{self._prefix}w{len(self._drawn)}'
@@ -197,7 +197,7 @@ class Block:
         return f'{node.value}u, x{key.value}[0], {at}'
 
     def index(self, axes: Iterable[int]) -> str:
-        """Returns where a value with some axes lies in its array."""
+        """Returns the array index of a value with some axes."""
         text = ''
         for axis in axes:
             size = self._unit.sizes[axis]
@@ -211,7 +211,7 @@ class Block:
         sums: list[Expression],
         names: dict[Expression, str],
     ) -> None:
-        """Writes the loop over some axes, with all that is done in it."""
+        """Writes the loop over some axes, with its body."""
         sinks = list(sinks)
         last = [
             node
@@ -256,7 +256,7 @@ class Block:
             self._line('}', depth)
 
     def _each(self, sinks: list[Sink], depth: int) -> None:
-        """Writes what is done at each index."""
+        """Writes the statements at each index."""
         values: dict[Expression, str] = {}
         for sink in sinks:
             value = self._value(sink.root, values, depth)
@@ -266,7 +266,7 @@ class Block:
     def _value(
         self, node: Expression, values: dict[Expression, str], depth: int
     ) -> str:
-        """Writes what computes a value; returns its name."""
+        """Writes the computation of a value; returns its name."""
         if node.op == 'constant':
             return number(node)
         if node in values:

@@ -1,4 +1,4 @@
-"""Compiles CUDA C++ at first use by NVRTC, and keeps it on disk.
+"""Compiles CUDA C++ with NVRTC on first use, and caches it on disk.
 
 NVRTC is part of the CUDA toolkit and of torch's builds for CUDA. It is loaded
 at run time, and needs no GPU.
@@ -16,8 +16,8 @@ from typing import BinaryIO
 
 from torch_gsample.codegen.build import BuildError, kept, write
 
-#: No contraction of a * b + c, as on the CPU; functions that do not say where
-#: they run (lambdas) run on the GPU.
+#: No contraction of a * b + c, as on the CPU; unmarked functions (lambdas) run
+#: on the GPU.
 OPTIONS = '--std=c++17', '--fmad=false', '-default-device', '-w'
 
 _NAMES = 'libnvrtc.so.13', 'libnvrtc.so.12', 'libnvrtc.so'
@@ -25,14 +25,15 @@ _lock = threading.Lock()
 
 
 def build_cubin(source: str, arch: str) -> BinaryIO:
-    """Opens the machine code of a CUDA C++ source, checked.
+    """Opens the checked machine code of a CUDA C++ source.
 
     Args:
-        source (str): Its text.
+        source (str): The source.
         arch (str): The architecture, as ``'sm_90'``.
 
     Raises:
-        BuildError: If there is no NVRTC, or it fails; has what it says.
+        BuildError: If there is no NVRTC, or it fails; the error has its
+            message.
     """
     nvrtc = _nvrtc()
     parts = nvrtc.identity, OPTIONS, arch, source
@@ -41,7 +42,7 @@ def build_cubin(source: str, arch: str) -> BinaryIO:
     def make(path: Path) -> None:
         write(path, nvrtc.compile(source, arch))
 
-    with _lock:  # of this process; others build the same, and one is kept
+    with _lock:  # per process; others may build the same
         return kept(f'{key}.cubin', make)
 
 
@@ -49,14 +50,15 @@ class Nvrtc:
     """The library.
 
     Args:
-        path (str): Where it is, or its name.
+        path (str): Its path or name.
 
     Raises:
         OSError: If it does not load.
     """
 
     def __init__(self, path: str):
-        # It looks for this one by name, where the loader may not find it.
+        # NVRTC loads this library by name, which may not be on the loader's
+        # path.
         for builtins in _siblings(path):
             ctypes.CDLL(builtins)
         self._library = ctypes.CDLL(path)
@@ -64,7 +66,7 @@ class Nvrtc:
         major, minor = ctypes.c_int(), ctypes.c_int()
         self._call('nvrtcVersion', ctypes.byref(major), ctypes.byref(minor))
         state = os.stat(path) if os.path.exists(path) else None
-        #: What compiled code depends on.
+        #: The properties that determine compiled code.
         self.identity = (
             *(path, major.value, minor.value),
             None if state is None else (state.st_size, state.st_mtime_ns),
@@ -132,7 +134,7 @@ def _nvrtc() -> Nvrtc:
 
 
 def _places() -> list[str]:
-    """Where NVRTC may be: loaded, in a package, in the CUDA toolkit."""
+    """Candidate paths of NVRTC: loaded, in a package, in the CUDA toolkit."""
     found = list(_NAMES)
     homes = [os.environ.get('CUDA_HOME'), '/usr/local/cuda']
     folders = [Path(home) / 'lib64' for home in homes if home]

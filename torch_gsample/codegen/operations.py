@@ -1,7 +1,7 @@
 """The operations of expressions: C++ source, PyTorch function, derivative.
 
-They agree with PyTorch, on NaN and on ties, too. Those in :data:`INEXACT`
-may differ from it in the last bit.
+They agree with PyTorch, including NaN and ties. Those in :data:`INEXACT` may
+differ in the last bit.
 """
 
 import math
@@ -20,7 +20,8 @@ from torch_gsample.codegen.expression import (
     constant,
 )
 
-#: Returns the gradient of each operand: of (value, gradient of the value).
+#: A function from (value, gradient of the value) to the gradient of each
+#: operand.
 Derivative = Callable[[Expression, Expression], Sequence[Expression | None]]
 
 
@@ -70,7 +71,7 @@ def _pow(v: Expression, g: Expression) -> Any:
 
 
 def _extreme(wins: str, loses: str) -> Derivative:
-    """The gradient of a maximum or minimum: equal operands share it."""
+    """The gradient of a maximum or minimum, shared by equal operands."""
 
     def share(v: Expression, g: Expression) -> Any:
         a, b = v.args
@@ -121,7 +122,7 @@ def _nothing(v: Expression, g: Expression) -> Any:
     return [_times(g, _zero(g))]
 
 
-#: Functions of steps, which round half to even, and those of C++.
+#: Rounding functions, with ties to even, and their C++ names.
 _STEPS = {'round': 'nearbyint', 'floor': 'floor', 'ceil': 'ceil'}
 
 
@@ -227,8 +228,8 @@ OPERATIONS: dict[str, Operation] = {
     ),
 }
 
-#: Operations whose last bit PyTorch may round otherwise (its libraries of
-#: vector functions do, for square roots, too).
+#: Operations that may differ from PyTorch in the last bit (its vector
+#: libraries do, even for square roots).
 INEXACT = frozenset(
     {
         *('exp', 'log', 'sigmoid', 'sqrt', 'sum_axis', 'tanh'),

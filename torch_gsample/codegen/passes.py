@@ -1,11 +1,11 @@
-"""What a pass over the edges of a vertex reads, computes and keeps.
+"""The values that a pass over a vertex's edges reads, computes and keeps.
 
     pass 0: max_u s_uv             keeps s_uv
     pass 1: sum_u exp(s_uv - m_v)  reads s_uv, keeps the exponential
     pass 2: sum_u exp(...) x_u     reads the exponential
 
-So a score, which is a sum over features, is computed once. The values of at
-most :data:`BYTES` are kept: those of further edges are computed again.
+So a score, a sum over features, is computed once. At most :data:`BYTES` of
+values are kept; values of further edges are computed again.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,12 +17,12 @@ from torch_gsample.codegen.unit import PARAMETER, Types, Unit
 
 #: Memory of a kept value, for all edges of a vertex.
 BYTES = 32 << 10
-#: The most features of a kept value.
+#: Maximum features of a kept value.
 _WIDEST = 128
-#: Operations that take less than reading a value.
+#: Operations cheaper than reading a value.
 _QUICK = frozenset({'div', 'reciprocal', 'sqrt'})
 
-#: The arrays of values that are known.
+#: The arrays of known values.
 Arrays = Mapping[Expression, str]
 
 
@@ -31,7 +31,7 @@ class Kept:
     """A value of edges that later passes read.
 
     Args:
-        name (str): The array of all edges of a vertex is ``kept`` and this.
+        name (str): The suffix of its array, ``kept<name>``.
         axes (Tuple[int, ...]): Its axes.
         width (int): Its features.
         most (int): The number of edges whose values are kept.
@@ -44,14 +44,14 @@ class Kept:
 
     @property
     def row(self) -> str:
-        """The statement that finds the row of edge ``k``, or a spare one."""
+        """The statement that finds the row of edge ``k``, or a spare row."""
         place = f'lib::min(k - first, int64_t({self.most}))'
         row = f'kept_{self.name} + {place} * {self.width}'
         return f'auto* const {self.name} = {row};'
 
 
 def parts_of(bodies: Sequence[Expression], known: Arrays) -> list[Expression]:
-    """Returns all parts of some values down to what is known.
+    """Returns all parts of values down to known ones.
 
     Args:
         bodies (Sequence[Expression]): The values.
@@ -72,7 +72,7 @@ def operands_read(bodies: Sequence[Expression], known: Arrays) -> list[int]:
     """Returns the operands that an edge reads.
 
     Args:
-        bodies (Sequence[Expression]): What it computes.
+        bodies (Sequence[Expression]): The values of edges.
         known (Mapping): The arrays of known values.
     """
     parts = parts_of(bodies, known)
@@ -161,7 +161,7 @@ class Keeper:
         return found
 
     def _is_worth(self, root: Expression, known: Arrays) -> bool:
-        """Whether an edge reads a value sooner than it computes it."""
+        """Whether reading a value is faster than computing it."""
         if not root.dtype.is_floating_point or not root.args:
             return False
         if self._unit.width(self._types.axes(root)) > _WIDEST:
@@ -185,5 +185,5 @@ class Keeper:
         return {x: self.values[x] for x in parts if x in self.values}
 
     def unkept(self, known: Arrays) -> dict[Expression, str]:
-        """Returns the known values that are not kept ones."""
+        """Returns the known values except kept ones."""
         return {x: name for x, name in known.items() if x not in self.values}

@@ -1,18 +1,18 @@
 """C++ source that prefetches rows.
 
-The rows of an edge lie anywhere, so that a kernel would wait for memory at
-each. A walk runs ahead of the kernel, over the edges of later vertices too:
-most vertices have fewer edges than it is ahead.
+The rows of edges are scattered, so a kernel would wait for memory at each
+edge. A second iterator runs ahead of the kernel, across vertices: most
+vertices have fewer edges than its distance.
 """
 
 import torch
 
 from torch_gsample.codegen.unit import EDGE, PARAMETER, Unit
 
-#: The row of an edge in features of edges.
+#: The row of an edge in edge features.
 EDGE_ROW = 'const int64_t e = edge_id == nullptr ? k : edge_id[k];'
 
-#: What walks. It never ends before the kernel does.
+#: The iterator; it never ends before the kernel.
 WALK = """
 // Walks over the edges of vertices [i, end) of an order.
 template <typename index_t>
@@ -50,10 +50,10 @@ _ASK = """\
   for (int n = 0; n < {ahead}; ++n)
     ask{level}();"""
 
-#: How many edges are prefetched; of rows of half precision as many bytes.
+#: Prefetch distance in edges; for half precision, the same number of bytes.
 AHEAD, AHEAD_OF_HALF = 16, 32
 LINE = 64  # bytes of a cache line
-ASKED = 1024  # bytes of a row; the processor foresees what follows
+ASKED = 1024  # bytes of a row; the hardware prefetches the rest
 
 
 def ask(
@@ -64,7 +64,7 @@ def ask(
     again: list[int],
     most: int,
 ) -> str:
-    """Returns the function that asks for the rows of an edge, or nothing.
+    """Returns the function that prefetches the rows of an edge, or nothing.
 
     Args:
         unit (Unit): The unit.
@@ -94,7 +94,7 @@ def ask(
 
 
 def _rows(unit: Unit, read: list[int]) -> list[str]:
-    """Asks for the rows of some operands of an edge."""
+    """Prefetches the rows of operands of an edge."""
     rows = {EDGE: 'e', 'S': 'u', 'D': 'u', PARAMETER: '', unit.center: ''}
     lines: list[str] = []
     for number in read:
@@ -106,7 +106,7 @@ def _rows(unit: Unit, read: list[int]) -> list[str]:
 
 
 def ask_to_write(unit: Unit, number: int, row: str) -> list[str]:
-    """Asks for a row of an output.
+    """Prefetches a row of an output for writing.
 
     Args:
         unit (Unit): The unit.
@@ -121,7 +121,7 @@ def ask_to_write(unit: Unit, number: int, row: str) -> list[str]:
 def _prefetch(
     name: str, dtype: torch.dtype, width: int, access: str = ''
 ) -> list[str]:
-    """Asks for the lines of the cache that a row has."""
+    """Prefetches the cache lines of a row."""
     size = torch.empty((), dtype=dtype).element_size()
     return [
         f'__builtin_prefetch({name} * {width} + {start // size}{access});'

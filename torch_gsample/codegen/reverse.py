@@ -21,7 +21,7 @@ from torch_gsample.codegen.unit import (
     Types,
 )
 
-#: A root, its adjoint, and the graph type of that.
+#: A root, its adjoint, and the adjoint's graph type.
 Seed = tuple[Expression, Expression, str]
 
 
@@ -41,7 +41,8 @@ class Reverse:
         center: str = DESTINATION,
     ):
         self._types, self._sizes = types, sizes
-        #: Gradients of parameters are of both sides; edges count for one.
+        #: Gradients of parameters come from both sides; edges belong to one
+        #: side.
         self._sides = center, SOURCE if center == DESTINATION else DESTINATION
         self._parts: dict[Expression, dict[str, Expression]]
         self._parts = defaultdict(dict)
@@ -59,8 +60,8 @@ class Reverse:
             seeds (Iterable[Seed]): The adjoints of the results.
             wanted (Set[int]): The operands.
             nodes (Sequence[Expression]): All parts of the results, operands
-                first. Their order is that in which adjoints are added up.
-            finish (Callable, optional): Is done with each gradient.
+                first. Adjoints are summed in this order.
+            finish (Callable, optional): Applied to each gradient.
         """
         needed = self._needed(nodes, wanted)
         for root, grad, kind in seeds:
@@ -88,7 +89,7 @@ class Reverse:
     def _needed(
         self, nodes: Iterable[Expression], wanted: set[int]
     ) -> set[Expression]:
-        """What depends on operands whose gradients are wanted."""
+        """The parts that depend on operands with requested gradients."""
         needed: set[Expression] = set()
         for node in nodes:
             here = node.op == 'operand' and int(node.value or 0) in wanted
@@ -103,7 +104,7 @@ class Reverse:
         """Adds to the adjoint of an operand of an operation."""
         if not arg.dtype.is_floating_point or arg.op == 'constant':
             return
-        # A value that goes to each index of an axis gets the sum along it.
+        # The adjoint of a broadcast value is the sum along the axis.
         axes = self._types.axes(node)
         if node.op in ALONG and arg is not node:
             axes = self._types.axes(node.args[0])
@@ -120,7 +121,7 @@ class Reverse:
         parts[kind] = part if known is None else apply('add', known, part)
 
     def _total(self, node: Expression, kind: str) -> Expression | None:
-        """Returns the adjoint of a value as one of its graph type."""
+        """Converts the adjoint of a value to its graph type."""
         parts = dict(self._parts[node])
         of_program = self._types.kind(node) == PARAMETER
         if not (of_program and kind == self._sides[1]):
@@ -157,9 +158,9 @@ def _derivatives(
 
 
 def others(node: Expression) -> Expression:
-    """Returns the product of all values of a vertex but that of the edge.
+    """Returns the product of all values of a vertex except the edge's.
 
-    Where one value is 0, it is its own that is left out, not a division.
+    If a value is 0, it is left out instead of divided by.
     """
     [x] = node.args
     one, zero = constant(1, node.dtype), constant(0, node.dtype)
@@ -175,7 +176,7 @@ def others(node: Expression) -> Expression:
 
 
 def shared(node: Expression) -> tuple[Expression, Expression]:
-    """Returns which values attain an extreme, and how many of them do.
+    """Returns which values attain an extreme, and their number.
 
     They share its derivative.
     """
@@ -187,7 +188,7 @@ def shared(node: Expression) -> tuple[Expression, Expression]:
     found = apply('where', wins, one, zero)
     if node.op == 'max_axis':
         return wins, Expression('sum_axis', node.dtype, (found,), node.value)
-    # A vertex without edges has none.
+    # A vertex without edges has no extreme.
     return wins, apply('clamp_min', apply('sum_in', found), one)
 
 

@@ -26,9 +26,9 @@ _MOST_VERTEX_BLOCKS = (1 << 31) - 1  # of a grid
 def run_edge_map(
     unit: Unit, operands: Sequence[Tensor], num_rows: int
 ) -> Tensor | None:
-    """Runs an edge map; nothing if it cannot be compiled.
+    """Runs an edge map; returns None if it cannot be compiled.
 
-    The bits are those of the CPU, but for functions of CUDA's library.
+    Results have the CPU's bits, except for functions of CUDA's library.
 
     Args:
         unit (Unit): The edge map.
@@ -37,7 +37,7 @@ def run_edge_map(
 
     Raises:
         IndexError: If an index is out of range.
-        ValueError: If operands do not go together, or pointers descend.
+        ValueError: If operands do not match, or pointers descend.
     """
     device = operands[0].device
     found = _function(unit, device)
@@ -95,7 +95,7 @@ def _count_edges(unit: Unit, operands: Sequence[Tensor]) -> tuple[int, int]:
 def _edges_by_row(
     unit: Unit, operands: Sequence[Tensor], num_rows: int
 ) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Returns where the edges of each row start, these, and all columns."""
+    """Returns row pointers, edges by row, and the column of each edge."""
     assert unit.by is not None
     index = operands[unit.by]
     ordered, perm = torch.sort(index.long(), stable=True)
@@ -117,14 +117,15 @@ def run_vertex_unit(
     num_edges: int,
     operands: Sequence[Tensor],
 ) -> list[Tensor] | None:
-    """Runs a unit over a graph that was checked when it was made.
+    """Runs a unit over a graph checked at construction.
 
-    Nothing if it cannot be compiled. It does not wait for the GPU.
+    Returns None if it cannot be compiled. It does not synchronise with the
+    GPU.
 
     Args:
         unit (Unit): The unit.
-        graph (Sequence[torch.Tensor]): Pointers, neighbours, and the ids of
-            edges and the order of vertices, or nothing.
+        graph (Sequence[torch.Tensor]): Pointers, neighbours, and optionally
+            edge ids and the order of vertices.
         num_neighbors (int): Rows of operands of neighbours.
         num_edges (int): Rows of operands of edges.
         operands (Sequence[torch.Tensor]): What it reads, on a GPU.
@@ -144,7 +145,7 @@ def run_vertex_unit(
         if output.kind == EDGE:
             shape = num_edges, shape[1]
         out.append(indptr.new_empty(shape, dtype=output.memory))
-        # Not every edge has to be in the graph.
+        # Some edges may not be in the graph.
         if output.kind == EDGE and edge_id is not None:
             out[-1].zero_()
     fault = indptr.new_zeros(2, dtype=torch.int32)
@@ -155,8 +156,7 @@ def run_vertex_unit(
     return out
 
 
-#: The functions of units that are in use, by device; none where a unit cannot
-#: be compiled.
+#: The functions of live units, by device; None if a unit cannot be compiled.
 _functions: WeakKeyDictionary[
     Unit, dict[torch.device, tuple[CudaKernel, int] | None]
 ] = WeakKeyDictionary()
@@ -179,7 +179,7 @@ def _function(
 @lru_cache(maxsize=1024)  # a module is never unloaded: see cuda_driver.py
 def _loaded(source: str, device: torch.device) -> int:
     """Compiles and loads a kernel for a device."""
-    library = driver()  # first: without it nothing needs to be compiled
+    library = driver()  # first: without a driver, compiling is pointless
     major, minor = torch.cuda.get_device_capability(device)
     with build_cubin(source, f'sm_{major}{minor}') as file:
         return library.load(device.index or 0, read(file), 'gsample_kernel')

@@ -1,7 +1,7 @@
-"""A kernel before it is source: the one representation of the generator.
+"""Units: the kernel representation of the code generator.
 
-A unit is a kernel of a vertex program, which runs over the vertices of a
-graph, or an edge map, which runs over the edges that its operands say.
+A unit is a kernel of a vertex program, over the vertices of a graph, or an
+edge map, over the edges defined by its operands.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,14 +19,14 @@ from torch_gsample.codegen.expression import (
 
 #: Graph types: of a source, a destination, an edge, or of none of these.
 SOURCE, DESTINATION, EDGE, PARAMETER = 'S', 'D', 'E', 'P'
-#: Where the edges of each column of an edge map start.
+#: The graph type of column pointers of an edge map.
 POINTERS = 'I'
 
-#: Numbers of rows, and what the rows are of.
+#: Row indices, and the owner of rows.
 ROWS = {EDGE_ROW: EDGE, VERTEX_ROW: DESTINATION}
 
-#: Aggregations of the edges of a vertex: how they start, and go on. The value
-#: of the expression is that of a vertex without edges; 0 if there is none.
+#: Aggregations of a vertex's edges: initial value and update. The expression's
+#: `value` is the result without edges, 0 by default.
 AGGREGATES = {
     'sum_in': ('T(0)', '{0} + {1}'),
     'prod_in': ('T(1)', '{0} * {1}'),
@@ -41,16 +41,15 @@ class Leaf:
     """A tensor that a unit reads.
 
     Args:
-        name (str): What it is called.
+        name (str): Its name.
         kind (str): Its graph type.
         dtype (torch.dtype): Its dtype.
-        axes (Tuple[int, ...]): The axes of the unit that its features have,
-            in order.
-        index (int, optional): In an edge map, the leaf that says which row
-            an edge reads.
-        wraps (bool): Whether negative numbers of an index count from the end.
-        half (torch.dtype, optional): What is in memory, if it has half
-            precision; values are float32 then.
+        axes (Tuple[int, ...]): The unit's axes of its features, in order.
+        index (int, optional): In an edge map, the leaf with the row that each
+            edge reads.
+        wraps (bool): Whether negative indices count from the end.
+        half (torch.dtype, optional): The dtype in memory, if half precision;
+            values are then float32.
     """
 
     name: str
@@ -93,7 +92,7 @@ class Output:
         """Returns the statement that writes a value ``{1}``.
 
         Args:
-            place (str): Where it goes.
+            place (str): The destination.
         """
         if self.half is None:
             return f'{place} = {{1}};'
@@ -102,17 +101,17 @@ class Output:
 
 @dataclass(frozen=True)
 class Unit:
-    """What one kernel computes at each vertex and over its edges.
+    """The computation of one kernel at each vertex and over its edges.
 
     Args:
         center (str): ``'D'`` if it runs over destinations and their in-edges,
             ``'S'`` if over sources and their out-edges, ``'E'`` if it is an
             edge map.
-        leaves (Tuple[Leaf, ...]): What it reads: ``operand`` of an expression
-            is the number of a leaf.
+        leaves (Tuple[Leaf, ...]): Its inputs; ``operand`` of an expression is
+            the index of a leaf.
         sizes (Tuple[int, ...]): The size of each axis.
-        outputs (Tuple[Output, ...]): What it writes.
-        index (torch.dtype): Of pointers, neighbours and ids of edges.
+        outputs (Tuple[Output, ...]): Its outputs.
+        index (torch.dtype): The dtype of pointers, neighbours and edge ids.
         by (int, optional): In an edge map, the leaf with the row of each
             edge, if rows are reduced.
     """
@@ -126,7 +125,7 @@ class Unit:
 
     @property
     def pointers(self) -> int | None:
-        """The leaf that says where the columns of an edge map start."""
+        """The leaf with the column pointers of an edge map."""
         kinds = [leaf.kind for leaf in self.leaves]
         return kinds.index(POINTERS) if POINTERS in kinds else None
 
@@ -143,13 +142,13 @@ class Unit:
         return self.has(KEPT)
 
     def has(self, op: str) -> bool:
-        """Whether an operation is in it."""
+        """Whether it contains an operation."""
         nodes = ordered(output.root for output in self.outputs)
         return any(node.op == op for node in nodes)
 
     @property
     def dtype(self) -> torch.dtype:
-        """The dtype of its results before they are rounded."""
+        """The dtype of its results before rounding."""
         return self.outputs[0].root.dtype
 
     @property
@@ -164,7 +163,7 @@ class Types:
     """The graph type, axes and level of expressions.
 
     Args:
-        leaves (Sequence[Leaf]): What operands are.
+        leaves (Sequence[Leaf]): The types of operands.
     """
 
     def __init__(self, leaves: Iterable[Leaf]):
@@ -174,11 +173,11 @@ class Types:
         self._levels: dict[Expression, int] = {}
 
     def leaf(self, node: Expression) -> Leaf:
-        """Returns what an operand is."""
+        """Returns the leaf of an operand."""
         return self.leaves[int(node.value or 0)]
 
     def kind(self, root: Expression) -> str:
-        """Returns the graph type: that of an edge, if ends meet."""
+        """Returns the graph type; values of both ends give an edge's."""
         for node in _missing(root, self._kinds):
             if node.op == 'operand':
                 kind = self.leaf(node).kind
@@ -192,7 +191,7 @@ class Types:
         return self._kinds[root]
 
     def axes(self, root: Expression) -> frozenset[int]:
-        """Returns the axes along which a value differs."""
+        """Returns the axes along which a value varies."""
         for node in _missing(root, self._axes):
             axes: frozenset[int] = frozenset()
             if node.op == 'operand':
@@ -207,7 +206,7 @@ class Types:
         return self._axes[root]
 
     def level(self, root: Expression) -> int:
-        """Returns how many loops over edges come before a value."""
+        """Returns the number of loops over edges before a value."""
         for node in _missing(root, self._levels):
             level = max((self._levels[arg] for arg in node.args), default=0)
             self._levels[node] = level + (node.op in AGGREGATES)
@@ -215,9 +214,10 @@ class Types:
 
 
 def join(kinds: Iterable[str]) -> str:
-    """Returns the graph type of what is computed of some.
+    """Returns the graph type of a combination.
 
-    ``P`` goes with everything; values of both ends make one of the edge.
+    ``P`` combines with every type; values of both ends give a value of the
+    edge.
     """
     found = set(kinds) - {PARAMETER}
     if not found:
@@ -226,7 +226,7 @@ def join(kinds: Iterable[str]) -> str:
 
 
 def _missing(root: Expression, done: dict) -> Iterator[Expression]:
-    """Yields the parts that a table lacks, operands first."""
+    """Yields the parts missing in a table, operands first."""
     stack = [root]
     while stack:
         node = stack[-1]
@@ -242,7 +242,7 @@ def _missing(root: Expression, done: dict) -> Iterator[Expression]:
 
 
 def ordered(roots: Iterable[Expression]) -> list[Expression]:
-    """Returns all parts of some expressions once, operands first."""
+    """Returns the distinct parts of expressions, operands first."""
     done: dict[Expression, None] = {}
     for root in roots:
         for node in _missing(root, done):
@@ -251,7 +251,7 @@ def ordered(roots: Iterable[Expression]) -> list[Expression]:
 
 
 def operands_of(roots: Iterable[Expression]) -> list[int]:
-    """Returns the operands that some expressions read."""
+    """Returns the operands of expressions."""
     nodes = ordered(roots)
     return sorted({int(n.value or 0) for n in nodes if n.op == 'operand'})
 
@@ -263,7 +263,7 @@ def unit_of(
     outputs: Sequence[Output],
     by: int | None = None,
 ) -> tuple[Unit, list[int]]:
-    """Returns a unit with the leaves that it reads, and which these are."""
+    """Returns a unit with only the leaves that it reads, and their indices."""
     kept = set(operands_of(output.root for output in outputs))
     kept |= {leaves[i].index for i in kept} - {None}  # type: ignore[arg-type]
     if by is not None:

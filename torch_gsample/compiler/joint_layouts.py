@@ -99,8 +99,9 @@ class JointLayouts:
         cost, states = self._assign(self._forced)
         if cost == math.inf:
             raise OptionError(
-                f"gsample: 'layout' must be possible (got {self._forced} of "
-                f'{self.offered}, of which one excludes another)'
+                "gsample: 'layout' must be compatible (got "
+                f'{self._forced} of {self.offered}, where one '
+                'excludes another)'
             )
         written, _ = self._assign(dict.fromkeys(self._place.values(), 'csc'))
         if not self._forced and cost > _GAIN * written:

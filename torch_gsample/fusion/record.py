@@ -105,7 +105,7 @@ def _without_values() -> Any:
     """Makes autograd record nodes, which are all that is read of its graph."""
 
     def read(_: None) -> Tensor:
-        raise PlanError('it computes gradients by itself')
+        raise PlanError('it computes gradients itself')
 
     return torch.autograd.graph.saved_tensors_hooks(lambda x: None, read)
 
@@ -184,7 +184,7 @@ def _perturbed(model: nn.Module) -> dict[Tensor, Tensor]:
 def _compare(out: Any, whole: Any) -> None:
     leaves, expected = tree_leaves(out), tree_leaves(whole)
     if len(leaves) != len(expected):
-        raise PlanError('it returns other things on blocks')
+        raise PlanError('it returns other objects on blocks')
     for x, y in zip(leaves, expected, strict=True):
         if isinstance(x, Tensor) and isinstance(y, Tensor):
             x = plain(x)

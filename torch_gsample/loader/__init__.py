@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from torch_gsample.loader.shadow import ShaDowKHopSampler
     from torch_gsample.loader.walk_loader import WalkLoader
 
-#: The module of each name: none is imported before a name of it is used.
+#: The module of each name, imported on first use.
 _MODULES = {
     'batch_shape': ('BatchShape',),
     'cluster': ('ClusterData',),
@@ -68,4 +68,5 @@ __all__ = [  # noqa: RUF022
     'BatchShape',
 ]
 
-__getattr__, __dir__ = lazy_names(__name__, _MODULES)
+if not TYPE_CHECKING:  # checkers report unknown names
+    __getattr__, __dir__ = lazy_names(__name__, _MODULES)

@@ -1,7 +1,7 @@
-"""Spells ``torch.sparse`` adjacencies so that PyG's loaders can filter them.
+"""Converts ``torch.sparse`` adjacencies for PyG's loaders.
 
-A graph comes in; where it holds ``adj_t`` or ``adj`` as a tensor, a shallow
-copy with ``edge_index`` goes out.
+A graph comes in; if ``adj_t`` or ``adj`` is a tensor, a shallow copy with
+``edge_index`` goes out.
 """
 
 import copy

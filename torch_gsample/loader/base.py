@@ -1,4 +1,4 @@
-"""What our loaders add to PyG's: epochs, batch numbers and prefetching."""
+"""The additions of our loaders to PyG's: epochs, batch ids and prefetching."""
 
 import os
 from collections.abc import Iterator
@@ -60,52 +60,51 @@ from torch_gsample.samplers.program.gradients import (
 from torch_gsample.samplers.program.sampler import ProgramSampler
 from torch_gsample.torch_private import iterator_of, new_iterator, pins_memory
 
-#: Batches that are made ahead in a thread when there are no workers.
+#: Batches prefetched by a thread without workers.
 DEFAULT_PREFETCH = 2
 
 
 class KeyedLoader(NumberedLoader):
-    """What comes before a PyG loader among the bases of ours.
+    """The first base class of our loaders, before PyG's.
 
-    Each pass over the loader is an epoch: the first is 0, the next 1, and so
-    on, unless :meth:`set_epoch` says otherwise. Together with the position of
-    a batch in the pass it is the key of the batch's draws, whichever worker
-    or thread makes it.
+    Each iteration is an epoch, counted from 0 unless :meth:`set_epoch` sets
+    it. The epoch and the position of a batch in it are the key of the batch's
+    draws, for any worker or thread.
 
-    Of ``world_size`` processes, number ``rank`` gets every
-    ``world_size``-th batch of the pass, so that all of them together get what
-    one process would: see ``docs/distributed.md``.
+    Process ``rank`` of ``world_size`` gets every ``world_size``-th batch of
+    the epoch, so all processes together get the batches of a single one: see
+    ``docs/distributed.md``.
     """
 
     prefetch: int
     _feed: Feed | None = None
     _watch: BatchWatch
-    #: How batches are made where the graph is plain.
+    #: The plan for batches of a plain graph.
     planned: Planned
-    #: Who created the latest iterator.
+    #: The process that created the latest iterator.
     _process: int = -1
     #: The sampler that may sample several batches in one run.
     _ahead_of: GraphSampler | None = None
-    #: What workers draw for a sampler that trains.
+    #: The draws of workers for a trainable sampler.
     _replays: Replays | None = None
-    #: Where batches are made if the sampler is on a GPU.
+    #: The batch builder of a sampler on a GPU.
     gpu_batches: GpuBatches | None = None
-    #: Whether `collate_fn` makes whole batches: PyG's loaders set it.
+    #: Whether `collate_fn` makes whole batches; set by PyG's loaders.
     filter_per_worker: bool = True
-    #: Whether it makes samples for other loaders, too, as PyG's do.
+    #: Whether it also makes samples for other loaders, as in PyG.
     _collates_samples: bool = False
-    #: Whether a pass shows a progress bar.
+    #: Whether to show a progress bar.
     progress: bool = False
-    #: Whether features in fewer bits become float32.
+    #: Whether to widen features to float32.
     widen_features: bool = False
 
     def _init_keyed(
         self, data: Any, sampler: Any, kwargs: dict[str, Any]
     ) -> None:
-        """Takes the options of this class, before PyG's initialisation.
+        """Reads the options of this class, before PyG's initialisation.
 
-        A sampler that is not keyed may use torch's default generator, which
-        its caller uses as well: it stays in the caller's thread.
+        A sampler that is not keyed may share torch's default generator with
+        its caller, so it runs in the caller's thread.
         """
         name = type(self).__name__
         prefetch = kwargs.pop('prefetch', None)
@@ -146,7 +145,7 @@ class KeyedLoader(NumberedLoader):
         if isinstance(sampler, KeyedSampler):
             seed = sampler.seed if sampler.is_seeded else None
         else:
-            # It has no seed that all processes must share.
+            # It has no seed to share between processes.
             seed = None if kwargs.get('world_size') is None else 0
             prefetch = 0 if prefetch is None else prefetch
         kwargs['prefetch'] = prefetch
@@ -176,18 +175,18 @@ class KeyedLoader(NumberedLoader):
         return [] if self.static_shapes is None else self.static_shapes.buckets
 
     def stats(self) -> dict[str, Any]:
-        """Returns counts of the batches that were handed out.
+        """Returns counts of delivered batches.
 
-        Whichever worker made them. The time of phases in workers is not in
-        it.
+        They include all workers' batches, but not the time of phases in
+        workers.
 
         Returns:
             Dict[str, Any]: ``batches``, ``nodes``, ``edges`` and
             ``duplicates`` as of :meth:`KeyedSampler.stats`, without padding;
-            ``seconds``, among them those that the caller did ``wait``. With
-            static shapes also ``buckets``, with their ``nodes``, ``edges``
-            and uses (``batches``), and ``padding``: how many ``nodes`` and
-            ``edges`` were added, as a part of the real ones.
+            ``seconds``, including the time that the caller had to ``wait``.
+            With static shapes also ``buckets``, with their ``nodes``,
+            ``edges`` and uses (``batches``), and ``padding``: added ``nodes``
+            and ``edges`` as a fraction of the real ones.
         """
         return self._watch.stats()
 
@@ -226,12 +225,12 @@ class KeyedLoader(NumberedLoader):
         return self._iter_workers(samples, pins_memory(samples))
 
     def _get_iterator(self) -> Any:
-        """Returns what a loader keeps while its workers persist.
+        """Returns the iterator that a loader with persistent workers stores.
 
-        It must not refer to the loader: of a cycle, the garbage collector
-        closes the queues before workers are told to end, and torch waits for
-        each of them for 5 seconds. PyG's iterator refers to its loader, to
-        join features to samples: here each pass does that.
+        It must not refer to the loader: in a cycle, the garbage collector
+        closes the queues before it stops the workers, and torch waits 5
+        seconds for each of them. PyG's iterator refers to its loader to join
+        features; here each iteration joins them.
         """
         return new_iterator(self)
 
@@ -242,7 +241,7 @@ class KeyedLoader(NumberedLoader):
         return samples if self._ahead_of is None else one_by_one(samples)
 
     def _prepare_sampler(self) -> None:
-        """Does once what each worker would do for each pass."""
+        """Does the work once that each worker would repeat in each epoch."""
         if self.static_shapes is not None:
             self.static_shapes.prepare(self)
         if self._ahead_of is not None:
@@ -253,7 +252,7 @@ class KeyedLoader(NumberedLoader):
             self._replays.prepare()
 
     def _iter_prefetched(self) -> Iterator[Any]:
-        # Torch's iterator is made in this thread, as it draws a base seed.
+        # Torch's iterator draws a base seed, so this thread creates it.
         feed = Feed(self._index_sampler)
         self._feed = feed
         try:
@@ -262,7 +261,7 @@ class KeyedLoader(NumberedLoader):
             self._feed = None
 
         def most() -> int:
-            # A group is made while the one before it is used.
+            # A thread makes the next group while one is used.
             ahead_of = self._ahead_of
             return max(self.prefetch, ahead_of.look_ahead if ahead_of else 1)
 
@@ -293,20 +292,20 @@ class KeyedLoader(NumberedLoader):
         return self._transformed(ahead)
 
     def _num_threads(self) -> int | None:
-        """At most how many threads work on a batch, as the sampler says."""
+        """The sampler's maximum number of threads for a batch."""
         return getattr(self._graph_sampler(), 'num_threads', None)
 
     def _transformed(self, batches: Iterator[Any]) -> Iterator[Any]:
-        """Does what the caller's thread does with batches."""
+        """Applies the transform in the caller's thread."""
         if self.transform is None:
             return batches
         return map(drop_stale, map(self.transform, batches))
 
     @property
     def transform(self) -> Any:
-        """What to do with a batch: in the caller's thread, as in PyG.
+        """The transform of batches, run in the caller's thread as in PyG.
 
-        It may use torch's default generator, as the caller does.
+        It may use torch's default generator, like the caller.
         """
         own = self.__dict__.get('transform')  # where Lightning looks
         return None if in_prefetch_thread() else own
@@ -317,10 +316,10 @@ class KeyedLoader(NumberedLoader):
 
     @property
     def _index_sampler(self) -> Any:
-        # Where torch's loader looks for batches of indices.
+        # Torch's loader reads batches of indices here.
         if self._feed is not None:
             return self._feed
-        # The iterator keeps this: it must not refer to the loader.
+        # The iterator stores this, so it must not refer to the loader.
         ahead = self._ahead_of
         sampler = self._keyed_sampler()
         return NumberedBatches(
@@ -332,10 +331,10 @@ class KeyedLoader(NumberedLoader):
         )
 
     def filter_fn(self, out: Any) -> Any:
-        """Makes a batch of a sample; a batch is returned as it is."""
-        if isinstance(out, (Data, HeteroData)):  # ZipLoader hands on batches
+        """Makes a batch of a sample; returns batches unchanged."""
+        if isinstance(out, (Data, HeteroData)):  # ZipLoader passes batches
             return out
-        if isinstance(out, Group):  # one after another, as they are asked for
+        if isinstance(out, Group):  # one by one, on request
             return map(self.filter_fn, out.items())
         if isinstance(out, Drawn):
             assert self._replays is not None
@@ -344,14 +343,14 @@ class KeyedLoader(NumberedLoader):
         return join_features(self, filter_fn.__func__, out)
 
     def collate_fn(self, index: Any) -> Any:
-        """Samples a batch under its number, or a group of them.
+        """Samples a batch, or a group of batches, with its id.
 
-        It makes whole batches for other loaders, which call it with what the
-        ``dataset`` has for the indices of ``batch_sampler`` or ``sampler``.
+        It makes whole batches for other loaders, which call it with the items
+        of ``dataset`` at the indices of ``batch_sampler`` or ``sampler``.
 
         Raises:
-            ValueError: If a sample requires gradients, and is made in a
-                worker, which cannot send them, or ahead of its step.
+            ValueError: If a sample requires gradients and is drawn in a
+                worker, which cannot send them, or prefetched.
         """
         if isinstance(index, RecordedIndex):
             assert self._replays is not None
@@ -367,7 +366,7 @@ class KeyedLoader(NumberedLoader):
         return self.filter_fn(out)  # its caller will not
 
     def __call__(self, index: Any) -> Any:
-        """Samples the batch of some indices, as PyG's loaders do."""
+        """Samples the batch of indices, like PyG's loaders."""
         out = self.collate_fn(index)
         return self.filter_fn(out) if self._collates_samples else out
 
@@ -384,7 +383,7 @@ class KeyedLoader(NumberedLoader):
 
     def _make_sample(self, index: Any) -> Any:
         if isinstance(index, list):
-            # Half the time that torch takes to make a tensor of a list.
+            # Takes half the time of torch's conversion of a list.
             index = torch.from_numpy(np.array(index, dtype=np.int64))
         collate: Any = super().collate_fn
         return collate(index)
@@ -392,6 +391,6 @@ class KeyedLoader(NumberedLoader):
     def __setattr__(self, name: str, value: Any) -> None:
         if name == 'data' and 'planned' in self.__dict__:
             self.planned.forget()
-        # The class has it: a method in an attribute refers to the loader.
+        # A class attribute: a bound method would refer to the loader.
         if name != 'collate_fn' or value != self.collate_fn:
             super().__setattr__(name, value)

@@ -1,4 +1,4 @@
-"""Edges that know the blocks of their batch, for models that are fused."""
+"""Edges that carry the blocks of their batch, for fused models."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,16 +12,16 @@ from torch_geometric.data import Data, HeteroData
 from torch_gsample.block import Block, Blocks
 from torch_gsample.torch_private import PLAIN_RESULTS, version_of
 
-#: Whoever reads marks; batches get none while there is nobody.
+#: The readers of marks; without readers, batches are not marked.
 READERS: WeakSet[Any] = WeakSet()
 
 
 class BatchBlocks:
-    """The blocks of a batch on each device where its edges are.
+    """The blocks of a batch, on each device of its edges.
 
     Args:
-        blocks (Blocks): The blocks, where the batch was made.
-        device (torch.device): Where that is.
+        blocks (Blocks): The blocks on the original device.
+        device (torch.device): That device.
         num_nodes (int): The nodes of the batch, of all types.
     """
 
@@ -37,23 +37,23 @@ class BatchBlocks:
 
 
 class BatchEdgeIndex(Tensor):
-    """The edges of a batch (of one relation), which know its blocks.
+    """The edges of a batch (of one relation), with its blocks.
 
-    Copies of it know them, too, on any device, and so do pickled ones. What
-    else is made of it is a plain tensor.
+    Copies on any device and pickled ones keep the blocks. Other tensors
+    computed from it are plain.
     """
 
     __torch_function__ = PLAIN_RESULTS  # type: ignore[assignment]
     #: The blocks of the batch.
     batch: BatchBlocks
-    #: The relation; None where there is one.
+    #: The relation; None if there is only one.
     edge_type: Any
-    #: How often it was changed in place before.
+    #: Its version counter when it was marked.
     version: int
 
     @staticmethod
     def of(edge_index: Tensor, batch: BatchBlocks, edge_type: Any) -> Any:
-        """Returns the edges of a batch as such."""
+        """Wraps the edges of a batch."""
         out = edge_index.as_subclass(BatchEdgeIndex)
         out.batch, out.edge_type = batch, edge_type
         out.version = version_of(out)
@@ -61,12 +61,12 @@ class BatchEdgeIndex(Tensor):
 
     @property
     def is_known(self) -> bool:
-        """Whether blocks are those of its edges: nobody changed them."""
+        """Whether the blocks match: the edges were not changed."""
         return version_of(self) == self.version
 
     @property
     def plain(self) -> Tensor:
-        """The same edges as a plain tensor, by which layouts are known."""
+        """The same edges as a plain tensor, the cache key of layouts."""
         found = vars(self).get('_plain')
         if found is None or found.data_ptr() != self.data_ptr():
             found = self._plain = self.as_subclass(Tensor)
@@ -126,10 +126,10 @@ class BatchEdgeIndex(Tensor):
 
 
 def mark_batch(batch: Any) -> None:
-    """Lets the edges of a batch know its blocks, if somebody reads them.
+    """Attaches blocks to the edges of a batch, if there are readers.
 
     Args:
-        batch (Any): What a loader hands out.
+        batch (Any): A batch of a loader.
     """
     if not READERS or not isinstance(batch, (Data, HeteroData)):
         return
@@ -150,7 +150,7 @@ def mark_batch(batch: Any) -> None:
 
 
 def marked_edges(*values: Any) -> Iterator[BatchEdgeIndex]:
-    """Finds edges that know their batch among the arguments of a model."""
+    """Finds marked edges among the arguments of a model."""
     for value in values:
         if isinstance(value, BatchEdgeIndex):
             if value.is_known:
@@ -168,7 +168,7 @@ def marked_edges(*values: Any) -> Iterator[BatchEdgeIndex]:
 
 
 class _Reader:
-    """Somebody who reads marks."""
+    """A reader of marks."""
 
 
 @contextmanager

@@ -1,10 +1,9 @@
-"""Makes small batches of a graph in memory: attributes are looked at once.
+"""Makes batches of a graph in memory, reading its attributes once.
 
-A sample comes in, the batch that PyG's ``filter_fn`` makes of it goes out: the
-same keys in the same order, and the same values. What PyG finds out for each
-batch (which attribute belongs to nodes, which to edges, along which
-dimension) is found once, and again when an attribute is replaced. What is not
-plain is left to PyG.
+A sample comes in, the batch of PyG's ``filter_fn`` goes out: the same keys in
+the same order, and the same values. PyG classifies attributes for each batch
+(of nodes or edges, along which dimension); a plan does so once, and again if
+an attribute is replaced. PyG makes all other batches.
 """
 
 import copy
@@ -33,27 +32,27 @@ from torch_gsample.torch_private import is_transformed
 
 Values: TypeAlias = dict[str, Any]
 
-#: The functions that a plan stands for, as PyG has them: not if patched.
+#: PyG's functions that a plan replaces, unless they are patched.
 _OF_NODES, _OF_LINKS = NodeLoader.filter_fn, LinkLoader.filter_fn
-#: What may be in a graph besides tensors. Other things may do anything.
+#: Allowed types in a graph besides tensors; others may have side effects.
 _PLAIN = bool, int, float, str, bytes, list, tuple, dict, np.ndarray
 
 
-#: What a sample knows of each store, in the order of PyG.
+#: The parts of a sample for each store, in PyG's order.
 _COUNTS = 'batch', 'num_sampled_nodes', 'num_sampled_edges'
 
 
 class Planned:
     """The plan of a loader, made for its first batch.
 
-    It does not go to other processes, where it is made again, and it keeps no
-    attribute that the graph does not have any more.
+    It is not sent to other processes, which make their own, and it holds no
+    attribute that the graph no longer has.
     """
 
     _plan: '_Plan | None' = None
 
     def forget(self) -> None:
-        """Drops the plan of a graph that is another one from now on."""
+        """Drops the plan of a replaced graph."""
         self._plan = None
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -69,7 +68,7 @@ class Planned:
 
         Returns:
             Data or HeteroData: The batch, without the loader's transforms;
-            None if it must be left to PyG.
+            None if PyG must make it.
         """
         if filter_fn is _OF_NODES:
             sampler = loader.node_sampler
@@ -117,7 +116,7 @@ def _is_in_memory(node: Tensor) -> bool:
 
 
 def _plan_of(data: Any) -> '_Plan | None':
-    """Returns a plan for a graph, None if PyG must look at it."""
+    """Returns a plan for a graph, None if PyG must handle it."""
     kinds: dict[Any, Any] = {Data: _DataPlan, HeteroData: _HeteroPlan}
     if type(data) not in kinds:
         return None
@@ -135,7 +134,7 @@ def _is_plain_attribute(key: str, value: Any) -> bool:
 
 
 class _StorePlan:
-    """How the attributes of a store are collected.
+    """The plan for gathering the attributes of a store.
 
     Attributes are their keys, with the dimension of nodes or edges: None if
     :func:`take_rows` collects them.
@@ -160,7 +159,7 @@ class _StorePlan:
         self.needs_edge_ids = bool(self.of_edges) or 'e_id' not in store
 
     def add_nodes(self, values: Values, node: Tensor) -> None:
-        """Collects what belongs to the nodes of a sample."""
+        """Gathers the attributes of a sample's nodes."""
         _collect(values, self.of_nodes, node)
         if self.counts_nodes:
             values['num_nodes'] = node.numel()
@@ -170,7 +169,7 @@ class _StorePlan:
     def add_edges(
         self, values: Values, row: Tensor, col: Tensor, edge: Any, perm: Any
     ) -> None:
-        """Collects what belongs to its edges, maybe without their ids."""
+        """Gathers the attributes of edges, optionally without ids."""
         if self.has_ends:
             values['edge_index'] = torch.stack((row, col))
         if edge is None:
@@ -186,7 +185,7 @@ class _StorePlan:
             values['e_id'] = edge
 
     def copy(self, parent: Any, values: Values) -> Any:
-        """Returns the store of a batch, as its ``copy.copy`` would."""
+        """Returns the store of a batch, like ``copy.copy``."""
         out = object.__new__(type(self.store))
         attributes = out.__dict__
         attributes.update(self.store.__dict__)
@@ -197,9 +196,9 @@ class _StorePlan:
 
 
 def _dimension(store: Any, key: str, value: Any) -> int | None:
-    """Returns along which dimension an attribute is collected, None if wide.
+    """Returns the gathered dimension of an attribute, None if wide.
 
-    Wide are those of many bytes a row, in memory that is used again.
+    Wide attributes have many bytes a row, and go to reused memory.
     """
     dim: int = store._parent().__cat_dim__(key, value, store)
     return None if dim == 0 and is_wide(value) else dim
@@ -208,30 +207,30 @@ def _dimension(store: Any, key: str, value: Any) -> int | None:
 def _collect(
     values: Values, attributes: list[tuple[str, int | None]], index: Tensor
 ) -> None:
-    """Replaces attributes by what they have at some ids."""
+    """Replaces attributes by their rows of some ids."""
     for key, dim in attributes:
         value = values[key]
         if dim is None:
             values[key] = take_rows(value, index)
         elif isinstance(value, Tensor):
             values[key] = value.index_select(dim, index)
-        else:  # an array; PyG says why not of a list
+        else:  # an array; PyG raises the error for a list
             values[key] = index_select(value, index, dim)
 
 
 class _Plan:
-    """What is known of a graph.
+    """The plan of a graph.
 
     Args:
         data (Data or HeteroData): The graph.
-        stores (List[_StorePlan]): Its stores, but the global one.
+        stores (List[_StorePlan]): Its stores, except the global one.
     """
 
     def __init__(self, data: Any, stores: list[_StorePlan]):
         self._data = data
         self._stores = [plan.store for plan in stores]
-        # Each mapping with its keys and the ids of its values: an id is that
-        # of another object only when the first one is gone.
+        # Each mapping with its keys and the ids of its values; an id is reused
+        # only after its object is freed.
         self._known = [
             (mapping, list(mapping), list(map(id, mapping.values())))
             for mapping in (plan.mapping for plan in stores)
@@ -249,7 +248,7 @@ class _Plan:
         raise NotImplementedError
 
     def is_of(self, data: Any) -> bool:
-        """Whether nothing in the graph has been set since."""
+        """Whether no attribute was set since."""
         stores = self._stores_of(data)
         if self._gone or len(stores) != len(self._stores):
             return False
@@ -337,7 +336,7 @@ class _HeteroPlan(_Plan):
         return self._copy(values)
 
     def _copy(self, values: dict[Any, Values]) -> HeteroData:
-        """Returns a batch with these values, as ``copy.copy`` would."""
+        """Returns a batch with these values, like ``copy.copy``."""
         batch = object.__new__(HeteroData)
         parent = weakref.ref(batch)
         attributes = batch.__dict__
@@ -354,7 +353,7 @@ class _HeteroPlan(_Plan):
 
 
 def _of_type(values: Values, key: Any) -> Any:
-    """Returns ids of a type, none of one that the sample does not have."""
+    """Returns the ids of a type, empty if the sample lacks it."""
     if key in values:
         return values[key]
     return torch.empty(0, dtype=torch.int64)
@@ -386,6 +385,6 @@ def _set_inputs(
         _set(dst, 'dst_neg_index', metadata[3])
         _set(src, 'seed_time', metadata[4])
         _set(dst, 'seed_time', metadata[4])
-        # Of the whole graph, if it has attributes of these names.
+        # Those of the whole graph, if it has attributes with these names.
         values.pop('edge_label_index', None)
         values.pop('edge_label_time', None)

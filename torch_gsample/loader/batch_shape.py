@@ -1,4 +1,4 @@
-"""How many nodes and edges a batch has at each hop, or has room for."""
+"""The number of nodes and edges of a batch, or of its slots, at each hop."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -7,12 +7,12 @@ from typing import Any
 
 from torch_geometric.sampler import HeteroSamplerOutput, SamplerOutput
 
-#: Padding nodes among the seeds, between which padding edges go: two, as an
-#: edge between different nodes is no self-loop.
+#: Padding nodes among the seeds, the ends of padding edges: two, because an
+#: edge between different nodes is not a self-loop.
 SPARE = 2
 #: Sizes are multiples of it.
 _STEP = 8
-#: How much larger a size is than the one before, where a batch needs it.
+#: Growth factor of a size that is too small for a batch.
 _GROWTH = 1.5
 
 Counts = Mapping[Any, tuple[int, ...]]
@@ -26,7 +26,7 @@ class BatchShape:
         nodes (Dict[NodeType, Tuple[int]]): For each node type (:obj:`None` in
             a homogeneous graph) the seeds, and the nodes of each hop.
         edges (Dict[EdgeType, Tuple[int]]): For each edge type the edges of
-            each hop; all at once where a sample does not tell its hops apart.
+            each hop; a single number if a sample has no separate hops.
 
     Example:
         >>> shape = BatchShape({None: (2, 3)}, {None: (4,)})
@@ -69,7 +69,7 @@ class BatchShape:
         )
 
     def with_spare(self) -> 'BatchShape':
-        """Returns the shape with :data:`SPARE` seeds more of types in use."""
+        """Returns the shape with :data:`SPARE` more seeds of used types."""
         nodes = {
             t: (c[0] + SPARE, *c[1:]) if any(c) else c
             for t, c in self.nodes.items()
@@ -85,14 +85,14 @@ class BatchShape:
         )
 
     def fits(self, room: 'BatchShape') -> bool:
-        """Whether there is room for it."""
+        """Whether it fits."""
         return all(size <= most for size, most in self._beside(room))
 
     def grown(self, needed: 'BatchShape') -> 'BatchShape':
-        """Returns the shape with the sizes made larger that are too small.
+        """Returns the shape with sizes grown where too small.
 
-        It is a function of both shapes alone, so that all workers agree on
-        it, and has few values: what is too small grows in steps of a half.
+        It depends only on both shapes, so all workers agree, and has few
+        values: sizes grow in steps of a half.
         """
 
         def grow(counts: Counts, others: Counts) -> Counts:
@@ -126,7 +126,7 @@ class BatchShape:
 
 
 def rounded_up(size: float) -> int:
-    """Returns the size that has room for a number of nodes or edges."""
+    """Rounds a number of nodes or edges up to a size."""
     return math.ceil(size / _STEP) * _STEP
 
 
@@ -137,7 +137,7 @@ def _grown(size: int, needed: int) -> int:
 
 
 def _parts(total: int, parts: Any) -> tuple[int, ...]:
-    """Returns the sizes of hops; one for all where they are not known."""
+    """Returns the sizes of hops; a single size if unknown."""
     if parts is None or sum(parts) != total:
         return (total,)
     return tuple(int(part) for part in parts)

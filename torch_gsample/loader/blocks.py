@@ -1,4 +1,4 @@
-"""Gives batches the blocks of their layers."""
+"""Adds the blocks of layers to batches."""
 
 from typing import Any
 
@@ -15,8 +15,8 @@ def add_blocks(batch: Any, is_known: bool) -> None:
 
     Args:
         batch (Data or HeteroData): A batch.
-        is_known (bool): Whether the sampler is known to give them so; if not,
-            edges are looked at.
+        is_known (bool): Whether the sampler guarantees the order; otherwise
+            edges are checked.
     """
     if isinstance(batch, Data):
         own = batch._store
@@ -47,12 +47,12 @@ def add_blocks(batch: Any, is_known: bool) -> None:
     blocks = Blocks(edges, nodes)
     if sum(sum(e.counts[2]) for e in edges.values()) >= EAGER:
         blocks.prepare()
-    # Nobody asked before what kind of attribute it is: nothing is cached.
+    # Its kind of attribute was not queried yet: nothing is cached.
     own._mapping['blocks'] = blocks
 
 
 def knows_order(loader: Any) -> bool:
-    """Whether a loader's samples are as its sampler made them, hop by hop."""
+    """Whether a loader's samples keep the sampler's order, hop by hop."""
     sampler = getattr(loader, 'node_sampler', None)
     if sampler is None:
         sampler = getattr(loader, 'link_sampler', None)
@@ -61,7 +61,7 @@ def knows_order(loader: Any) -> bool:
 
 
 def _edges(key: Any, store: Any, nodes: dict[Any, Any]) -> BatchEdges | None:
-    """Returns the edges of a relation, if it says how many each hop has."""
+    """Returns the edges of a relation, if the counts of hops are known."""
     edge_index = store.get('edge_index')
     count = store.get('num_sampled_edges')
     src, dst = nodes.get(key and key[0]), nodes.get(key and key[2])
@@ -78,7 +78,7 @@ def _edges(key: Any, store: Any, nodes: dict[Any, Any]) -> BatchEdges | None:
 
 
 def _is_in_order(edges: BatchEdges) -> bool:
-    """Whether each hop has all edges of its columns, and these in order."""
+    """Whether each hop has all edges of its columns, in order."""
     row, col = edges.edge_index
     if bool((col[1:] < col[:-1]).any()):
         return False
@@ -97,10 +97,10 @@ def _is_in_order(edges: BatchEdges) -> bool:
 
 
 def drop_stale(batch: Any) -> Any:
-    """Returns a batch without blocks that a transform left behind.
+    """Removes stale blocks after a transform.
 
     Args:
-        batch (Data or HeteroData): What a user's transform returned.
+        batch (Data or HeteroData): The result of a user's transform.
     """
     if isinstance(batch, (Data, HeteroData)) and 'blocks' in batch:
         stores = {store._key: store for store in batch.edge_stores}

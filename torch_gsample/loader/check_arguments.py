@@ -1,4 +1,4 @@
-"""Checks of arguments that torch and PyG would refuse in words of their own.
+"""Checks of arguments before torch and PyG reject them with other messages.
 
 The arguments of a loader come in; an error that names loader, argument, rule
 and value goes out.

@@ -1,8 +1,8 @@
 """The batches of each epoch of a loader: which seeds, in which order.
 
-An epoch and a batch come in; from there on the batches of this process go out,
-as lists of indices with their numbers. Where the order is ours, what came
-before is not computed.
+An epoch and a batch come in; the batches of this process from there on go out,
+as lists of indices with batch ids. In our own order, earlier batches are not
+computed.
 """
 
 import itertools
@@ -20,18 +20,18 @@ from torch_gsample.loader.order import order_of
 from torch_gsample.loader.sharding import Shard
 from torch_gsample.loader.state import VERSION, check_state
 
-#: Indices that are computed at a time.
+#: Indices computed at a time.
 _WINDOW = 1 << 14
 
 
 class Place:
-    """How far the caller of a loader has come in an epoch.
+    """The caller's position in an epoch.
 
     Args:
         epoch (int): The epoch.
-        first (int): The batch where it began.
-        step (int): How many processes share the batches.
-        count (int, optional): How many batches this process has from there.
+        first (int): The first batch.
+        step (int): The number of processes.
+        count (int, optional): The number of this process's batches from there.
     """
 
     def __init__(self, epoch: int, first: int, step: int, count: int | None):
@@ -40,32 +40,32 @@ class Place:
         self._handed = 0
 
     def advance(self) -> None:
-        """Counts a batch that is handed out."""
+        """Counts a delivered batch."""
         self._handed += 1
 
     def end(self) -> None:
-        """Says that there are no more."""
+        """Marks the end of the epoch."""
         self._left = self._handed
 
     def is_new(self, epoch: int) -> bool:
-        """Whether it is of an epoch, of which no batch was handed out."""
+        """Whether no batch of the epoch was delivered."""
         return self.epoch == epoch and self._handed == 0
 
     def upcoming(self) -> tuple[int, int]:
-        """Returns the epoch and the batch that come next."""
+        """Returns the next epoch and batch."""
         if self._handed == self._left:
             return self.epoch + 1, 0
         return self.epoch, self.first + self._handed * self.step
 
 
 class OrderedBatches:
-    """Batches of all seeds, as they come or shuffled by a seed.
+    """Batches of all seeds, in order or shuffled by a seed.
 
     Args:
-        size (int): How many seeds there are.
-        batch_size (int): How many of them a batch has.
-        drop_last (bool): Whether a last batch of fewer is dropped.
-        seed (int, optional): The seed of the order, if they are shuffled.
+        size (int): The number of seeds.
+        batch_size (int): The number of seeds of a batch.
+        drop_last (bool): Whether to drop a smaller last batch.
+        seed (int, optional): The seed of the order, if shuffled.
     """
 
     def __init__(
@@ -94,12 +94,12 @@ class OrderedBatches:
 
 
 class GivenBatches:
-    """Batches of a user's sampler, which are read in order.
+    """Batches of a user's sampler, read in order.
 
-    With a seed, what torch's default generator draws for them is a function
-    of (seed, epoch), and the generator is left as it was. A sampler that has
-    epochs, as a :class:`torch.utils.data.DistributedSampler`, gets them,
-    unless someone else sets them.
+    With a seed, draws of torch's default generator for the sampler are a
+    function of (seed, epoch), and the generator's state is restored. A sampler
+    with epochs, such as a :class:`torch.utils.data.DistributedSampler`, gets
+    them, unless the user sets them.
 
     Args:
         batches (Iterable[List[int]]): The batch sampler.
@@ -112,17 +112,17 @@ class GivenBatches:
 
     @property
     def sampler(self) -> Any:
-        """What the batches are made of, if it is known."""
+        """The sampler of indices, if known."""
         return getattr(self.batches, 'sampler', None)
 
     @property
     def batch_size(self) -> int | None:
-        """How many seeds a batch has, if it is known."""
+        """The number of seeds of a batch, if known."""
         return getattr(self.batches, 'batch_size', None)
 
     @property
     def drop_last(self) -> bool:
-        """Whether a last batch of fewer is dropped."""
+        """Whether to drop a smaller last batch."""
         return getattr(self.batches, 'drop_last', False)
 
     def __len__(self) -> int:
@@ -132,7 +132,7 @@ class GivenBatches:
         """Yields some of the batches of an epoch."""
         sampler = self.sampler
         if self._told is not None and sampler.epoch != self._told:
-            self._told = None  # someone else does
+            self._told = None  # the user sets it
         if self._told is not None and hasattr(sampler, 'set_epoch'):
             sampler.set_epoch(epoch)
             self._told = sampler.epoch
@@ -155,10 +155,10 @@ class GivenBatches:
 
 
 def _generator(seed: int) -> Any:
-    """Returns a context in which torch's default generator is another one.
+    """Returns a context with another state of torch's default generator.
 
-    Samplers of indices draw from it, and processes whose models draw
-    otherwise must still agree.
+    Index samplers draw from it, and processes with models that draw
+    differently must still agree.
     """
     state = torch.Generator().manual_seed(seed).get_state()
 
@@ -177,14 +177,14 @@ def _generator(seed: int) -> Any:
 
 
 class Epochs:
-    """The batches of a loader, and where its next epoch begins.
+    """The batches of a loader, and the start of its next epoch.
 
-    It does not refer to the loader: iterators keep it.
+    It does not refer to the loader, because iterators hold it.
 
     Args:
         name (str): The loader, for messages.
         seed (int, optional): The seed of the order, if it has one.
-        shard (Shard): Which batches are those of this process.
+        shard (Shard): The share of this process.
     """
 
     batches: OrderedBatches | GivenBatches
@@ -192,14 +192,14 @@ class Epochs:
     def __init__(self, name: str, seed: int | None, shard: Shard):
         self.name, self.seed, self.shard = name, seed, shard
         self.epoch = self.batch = 0
-        #: The epoch that began last, unless another one is to be next.
+        #: The latest epoch, unless another one was set.
         self.place: Place | None = None
 
     def set_epoch(self, epoch: int) -> None:
-        """Sets the epoch that is next, from its start.
+        """Sets the next epoch, from its start.
 
-        That of a loaded state is known already: it goes on where it was, also
-        where a trainer says the epoch of an iterator that it has made.
+        The epoch of a loaded state continues at its position, even if a
+        trainer sets the epoch of an existing iterator.
         """
         if epoch < 0:
             raise ValueError(
@@ -214,7 +214,7 @@ class Epochs:
         self.place = None
 
     def begin(self) -> Place:
-        """Begins the next epoch."""
+        """Starts the next epoch."""
         numbers = self._numbers(self.batch)
         count = None if self._total() is None else len(numbers)
         place = Place(self.epoch, self.batch, self.shard.world_size, count)
@@ -222,13 +222,13 @@ class Epochs:
         return place
 
     def numbered(self, place: Place) -> Iterator[tuple[int, list[int]]]:
-        """Yields the batches of an epoch with their numbers."""
+        """Yields the batches of an epoch with their ids."""
         numbers = own = self._numbers(place.first)
         size = self.shard.world_size
-        if self.shard.is_dealt:  # its sampler has no batches of others
+        if self.shard.is_dealt:  # its sampler has only this process's batches
             own = range(place.first // size, sys.maxsize)
         elif isinstance(self.batches, GivenBatches) and size == 1:
-            # Whatever its sampler says how many there are.
+            # Independent of the sampler's length.
             numbers = own = range(place.first, sys.maxsize)
         elif self._total() is None and self.batches.drop_last:
             every = range(place.first, sys.maxsize)
@@ -246,7 +246,7 @@ class Epochs:
             yield round_[self.shard.rank]
 
     def _numbers(self, first: int) -> range:
-        """The numbers of the batches of this process."""
+        """The ids of this process's batches."""
         rank, step = self.shard.rank, self.shard.world_size
         total = self._total()
         if total is None:
@@ -258,27 +258,27 @@ class Epochs:
         return range(min(first + rank, total), total, step)
 
     def one(self, epoch: int, batch: int) -> list[int]:
-        """Returns the indices of a batch, whichever process has it."""
+        """Returns the indices of a batch of any process."""
         if self.shard.is_dealt:
             batch //= self.shard.world_size
         found = self.batches.read(epoch, range(batch, batch + 1))
         return next(iter(found))
 
     def __len__(self) -> int:
-        len(self.batches)  # an error where that is not known
+        len(self.batches)  # raises an error if unknown
         return len(self._numbers(0))
 
     def total(self) -> int:
-        """Returns how many batches an epoch has, of all processes."""
+        """Returns the number of batches of an epoch, over all processes."""
         dealt = self.shard.world_size if self.shard.is_dealt else 1
         return len(self.batches) * dealt
 
     def left(self, first: int) -> int:
-        """Returns how many batches this process has from one on."""
+        """Returns the number of this process's batches from one on."""
         return len(self._numbers(first))
 
     def num_seeds(self) -> int:
-        """Returns how many seeds the batches of this process have."""
+        """Returns the number of seeds of this process's batches."""
         assert isinstance(self.batches, OrderedBatches)
         numbers = self._numbers(0)
         size, per_batch = self.batches.size, self.batches.batch_size
@@ -293,13 +293,13 @@ class Epochs:
             return None
 
     def upcoming(self) -> tuple[int, int]:
-        """Returns the epoch and the batch that the caller gets next."""
+        """Returns the caller's next epoch and batch."""
         if self.place is None:
             return self.epoch, self.batch
         return self.place.upcoming()
 
     def state(self) -> dict[str, Any]:
-        """Returns what comes next, and what it is a part of."""
+        """Returns the next position, and a description of the loader."""
         epoch, batch = self.upcoming()
         return {
             'version': VERSION,
@@ -322,11 +322,12 @@ class Epochs:
         return facts
 
     def load(self, state: dict[str, Any]) -> None:
-        """Begins the next epoch where a state says.
+        """Continues at the position of a state.
 
         Raises:
-            TypeError: If the state is none.
-            ValueError: If it is of another loader: the message says of which.
+            TypeError: If it is not a state.
+            ValueError: If it belongs to another loader; the message names the
+                difference.
         """
         check_state(self.name, state, self.state())
         self.place = None

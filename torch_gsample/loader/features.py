@@ -1,8 +1,8 @@
-"""Joins wide node features to a sample, in memory that is used again.
+"""Joins wide node features to a sample, in reused memory.
 
-PyG collects features into fresh memory for each batch, and the operating
-system takes longer to zero it than the copy takes. Everything narrow, and
-whatever is not a plain tensor in main memory, is left to PyG.
+PyG gathers features into fresh memory for each batch, which the operating
+system zeroes in more time than the copy takes. PyG gathers narrow attributes,
+and those that are not plain tensors in main memory.
 """
 
 import copy
@@ -24,17 +24,17 @@ from torch_gsample.samplers.output.attributes import (
     HeteroAttributedOutput,
 )
 
-#: Bytes of a row from which a copy pays: a line of the cache.
+#: Minimum bytes of a row: a cache line.
 _WIDE = 64
 
 
 class WideFeatures:
-    """The wide node features of a graph, taken out of a shallow copy of it.
+    """The wide node features of a graph, removed from a shallow copy.
 
     Args:
-        data (Data or HeteroData): The graph, which is left as it is.
-        widen (bool, optional): Whether features in fewer bits become float32;
-            see :class:`~torch_gsample.loader.NeighborLoader`.
+        data (Data or HeteroData): The graph, which does not change.
+        widen (bool, optional): Whether to widen features to float32; see
+            :class:`~torch_gsample.loader.NeighborLoader`.
 
     Example:
         >>> data = Data(x=torch.ones(3, 16), y=torch.arange(3))
@@ -45,8 +45,8 @@ class WideFeatures:
         torch.Size([2, 16])
     """
 
-    #: The graph, with an empty tensor in place of each of them, so that
-    #: attributes keep their order.
+    #: The graph with empty tensors in their place, which preserves the order
+    #: of attributes.
     rest: Data | HeteroData
 
     def __init__(self, data: Data | HeteroData, widen: bool = False):
@@ -81,7 +81,7 @@ class WideFeatures:
         for group, key, value in self.features:
             store = batch._store if group is None else batch[group]
             if store[key].numel() > 0:
-                continue  # the sampler has computed it
+                continue  # computed by the sampler
             ids = node[group] if isinstance(node, dict) else node
             narrow = self._narrow.get((group, key))
             store[key] = (
@@ -103,7 +103,7 @@ def _wide_tensors(data: Any, store: Any) -> Iterator[tuple[str, Tensor]]:
 
 
 def is_wide(value: Any) -> bool:
-    """Whether rows of a tensor are best collected by :func:`gather_rows`."""
+    """Whether :func:`gather_rows` gathers a tensor fastest."""
     return (
         type(value) is Tensor
         and value.device.type == 'cpu'
@@ -151,7 +151,7 @@ def _join(
         batch = filter_fn(bare, out)
     else:
         batch = bare.gpu_batches.make(bare, filter_fn, out)
-    if isinstance(bare.data, tuple):  # PyG asks stores for those of nodes
+    if isinstance(bare.data, tuple):  # PyG reads those of nodes from stores
         add = getattr(bare.data[0], 'add_edge_features', None)
         batch = batch if add is None else add(batch)
     if isinstance(out, (AttributedOutput, HeteroAttributedOutput)):
@@ -170,7 +170,7 @@ def _join(
 
 
 def _wide_features(bare: Any, out: Any) -> WideFeatures | None:
-    """What is joined here, and not by PyG."""
+    """Returns the features joined here instead of by PyG."""
     in_memory = isinstance(bare.data, (Data, HeteroData))
     in_worker = torch.utils.data.get_worker_info() is not None
     sampled = isinstance(out, (SamplerOutput, HeteroSamplerOutput))
@@ -184,12 +184,12 @@ def _wide_features(bare: Any, out: Any) -> WideFeatures | None:
 
 
 def filter_per_worker(data: Any, kwargs: dict[str, Any]) -> bool | None:
-    """Whether workers join the features, where the caller does not say.
+    """The default of ``filter_per_worker``.
 
-    Between processes, features cost more to pass on than to collect. Workers
-    do it where there is more to do in parallel: callables of the user, and
-    stores that may be slow. None leaves it to PyG. A store that reads ahead
-    does so in one process.
+    Sending features between processes costs more than gathering them. Workers
+    gather if there is more parallel work: the user's callables, and stores
+    that may be slow. None leaves it to PyG. A store that prefetches does so in
+    one process.
     """
     if store_plans_reads(data):
         return False

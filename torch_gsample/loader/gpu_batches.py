@@ -1,7 +1,7 @@
-"""Makes batches of samples that are on a GPU, without a way back.
+"""Makes batches of samples on a GPU, without copies to the host.
 
 The attributes of a graph and a sample come in, a batch on the GPU goes out.
-Attributes of the host are pinned, and the GPU collects them itself.
+Attributes on the host are pinned, and the GPU gathers them itself.
 """
 
 import copy
@@ -21,7 +21,7 @@ cuda = torch.cuda
 
 
 def check_loader(name: str, data: Any, kwargs: dict[str, Any]) -> None:
-    """Checks what a loader is asked for whose sampler is on a GPU.
+    """Checks the options of a loader with a sampler on a GPU.
 
     Raises:
         ValueError: If it has workers or pins batches, or the graph is in
@@ -49,23 +49,23 @@ def check_loader(name: str, data: Any, kwargs: dict[str, Any]) -> None:
 def _stream(device: torch.device) -> Any:
     """The stream of all loaders on a device.
 
-    torch keeps the memory of each stream apart: a stream for each pass over a
-    loader would keep up to 32 pools.
+    torch has a memory pool per stream: a stream for each epoch would hold up
+    to 32 pools.
     """
     return cuda.Stream(device)
 
 
 class GpuBatches:
-    """The attributes of a graph, where a GPU collects them.
+    """The attributes of a graph, placed for a GPU.
 
     Args:
-        data (Data or HeteroData): The graph, which is left as it is.
-        device (torch.device): Where samples are.
-        widen (bool, optional): Whether features in fewer bits become float32.
+        data (Data or HeteroData): The graph, which does not change.
+        device (torch.device): The device of samples.
+        widen (bool, optional): Whether to widen features to float32.
     """
 
-    #: The graph with nothing long on the host. Attributes that are collected
-    #: here are empty in it, so that they keep their order.
+    #: The graph without long attributes on the host. Attributes gathered here
+    #: are empty in it, which preserves their order.
     rest: Data | HeteroData
 
     def __init__(
@@ -81,7 +81,7 @@ class GpuBatches:
         for store in self.rest.node_stores if widen else []:
             for narrow in list(narrow_tensors(data, store)):
                 self._take_narrow(store, narrow)
-        # A homogeneous graph has one store of both.
+        # A homogeneous graph has one store for both.
         for store in self.rest.node_stores:
             self._take(data, store, store.is_node_attr, of_edges=False)
         for store in self.rest.edge_stores:
@@ -149,10 +149,9 @@ class GpuBatches:
     def on_stream(
         self, batches: Callable[[], Iterable[Any]]
     ) -> Callable[[], Iterator[tuple[Any, Any]]]:
-        """Lets a thread make batches on a stream of its own.
+        """Makes a thread use its own stream.
 
-        What the caller's stream has to do yet comes first: it may write the
-        graph.
+        It first waits for the caller's stream, which may write the graph.
 
         Returns:
             Callable: Returns batches, each with the event of its end.
@@ -170,9 +169,9 @@ class GpuBatches:
         return make_batches
 
     def arrived(self, batches: Iterable[tuple[Any, Any]]) -> Iterator[Any]:
-        """Hands batches to the stream of the caller, which waits for them.
+        """Passes batches to the caller's stream, which waits for them.
 
-        Their memory is used again only when that stream is done with it.
+        Their memory is reused only after that stream has finished with it.
         """
         for batch, end in batches:
             stream = cuda.current_stream(self.device)

@@ -69,7 +69,7 @@ class GraphSAINTSampler(SubgraphLoader):
             ``node_norm`` or ``edge_norm``, or a saved file is invalid.
     """
 
-    _norm: SaintNorm | None = None  # its edges are numbered by column
+    _norm: SaintNorm | None = None  # its edge ids are in column order
 
     @checked_names
     def __init__(
@@ -99,16 +99,16 @@ class GraphSAINTSampler(SubgraphLoader):
             raise ValueError(f"{name}: 'data' must have edges (got none)")
         if sample_coverage > 0 and self.matrix._disk is not None:
             raise ValueError(
-                f"{name}: 'sample_coverage' must be 0 for a graph on disk, as "
-                f'factors of all its edges are in memory (got '
-                f'{sample_coverage})'
+                f"{name}: 'sample_coverage' must be 0 for a graph on "
+                'disk: it keeps a factor for each edge in memory '
+                f'(got {sample_coverage})'
             )
         self._prepare()
         if sample_coverage > 0:
             self._norm = self._read_or_estimate()
 
     def _prepare(self) -> None:
-        """Computes what all draws use."""
+        """Prepares the data of all draws."""
 
     def _draw_nodes(self) -> Tensor:
         """Draws the nodes of a subgraph, in any order and repeatedly."""
@@ -138,7 +138,7 @@ class GraphSAINTSampler(SubgraphLoader):
         return torch.empty_like(norm).index_copy(0, self._edge_id, norm)
 
     def _arguments(self) -> tuple[int, ...]:
-        """What the normalisation depends on, in addition to the graph."""
+        """The arguments of the normalisation, in addition to the graph."""
         return self.num_draws, self.sample_coverage
 
     def _read_or_estimate(self) -> SaintNorm:
@@ -338,7 +338,7 @@ class GraphSAINTRandomWalkSampler(GraphSAINTSampler):
 
 
 def _need_rows(matrix: SparseSample) -> None:
-    """Makes rows, not in each worker; on disk they must be stored."""
+    """Builds rows once for all workers; on disk they must be stored."""
     if matrix._disk is not None:
         matrix._disk.check_rows()
     else:
@@ -346,5 +346,5 @@ def _need_rows(matrix: SparseSample) -> None:
 
 
 def _step(matrix: SparseSample, nodes: Tensor) -> Tensor:
-    """Moves each node along an edge that is drawn uniformly."""
+    """Moves each node along a uniformly drawn edge."""
     return matrix.random_walk(nodes, 1).nodes[:, 1]

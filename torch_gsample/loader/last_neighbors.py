@@ -9,7 +9,7 @@ from torch_gsample.graph import Graph
 from torch_gsample.samplers.neighbor.last_neighbors import last_neighbors
 
 _NAME = 'LastNeighborLoader'
-_FEW = 4096  # events that are sorted at each call anyway
+_FEW = 4096  # events sorted in each call
 
 
 class LastNeighborLoader:
@@ -70,17 +70,17 @@ class LastNeighborLoader:
     def from_events(
         cls, src: Tensor, dst: Tensor, num_nodes: int, size: int
     ) -> 'LastNeighborLoader':
-        """Returns a loader that knows all events, and sees none yet.
+        """Returns a loader with all events in its log, none of them visible.
 
         Args:
             src (torch.Tensor): int64 ``[num_events]``, in the order of time.
-            dst (torch.Tensor): As well.
+            dst (torch.Tensor): Likewise.
             num_nodes (int): Number of nodes.
-            size (int): Neighbours to return of each node.
+            size (int): Number of neighbours to return for each node.
 
         Raises:
             IndexError: If a node does not exist.
-            TypeError: If ends are no integers.
+            TypeError: If ends are not integers.
             ValueError: If there are not as many sources as destinations.
         """
         out = cls(num_nodes, size, src.device)
@@ -89,14 +89,13 @@ class LastNeighborLoader:
         return out
 
     def insert(self, src: Tensor, dst: Tensor) -> None:
-        """Lets :meth:`__call__` see further events.
+        """Makes further events visible to :meth:`__call__`.
 
-        Events that differ from those of the log at this point replace all
-        that come after.
+        Events that differ from the log at this point replace all later ones.
 
         Raises:
             IndexError: If a node does not exist.
-            TypeError: If ends are no integers.
+            TypeError: If ends are not integers.
             ValueError: If there are not as many sources as destinations.
         """
         new = self._checked(src, dst)
@@ -131,7 +130,7 @@ class LastNeighborLoader:
     def before(
         self, n_id: Tensor, event: int
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Returns what :meth:`__call__` does, of the events before one.
+        """Like :meth:`__call__`, for the events before a given one.
 
         Raises:
             IndexError: If a node or event does not exist.
@@ -148,7 +147,7 @@ class LastNeighborLoader:
         return nodes, ends, e_id
 
     def _padded(self, n_id: Tensor, event: int) -> tuple[Tensor, Tensor]:
-        """Returns neighbours and their events, -1 where there are fewer."""
+        """Returns neighbours and their events, padded with -1."""
         time = torch.full_like(n_id, event)
         parts = [
             last_neighbors(graph, n_id, time, self.size)
@@ -164,7 +163,7 @@ class LastNeighborLoader:
     def e_id(self) -> Tensor:
         """The last events of all nodes, int64 ``[num_nodes, size]``.
 
-        The latest comes first; -1 where there are fewer.
+        The latest comes first; padded with -1.
         """
         return self._of_all()[1]
 
@@ -179,11 +178,11 @@ class LastNeighborLoader:
         return self._padded(nodes, self.cur_e_id)
 
     def reset_state(self) -> None:
-        """Lets :meth:`__call__` see no event; the log is kept."""
+        """Hides all events from :meth:`__call__`; the log remains."""
         self.cur_e_id = 0
 
     def _check_event(self, event: int) -> None:
-        """Checks an event, and that columns reach it."""
+        """Checks an event, and updates columns up to it."""
         count = self._ends[0].shape[0]
         if not 0 <= event <= count:
             raise IndexError(
@@ -193,7 +192,7 @@ class LastNeighborLoader:
             self._extend(count)
 
     def _extend(self, count: int) -> None:
-        """Brings columns up to date: all of them, if the tail is long."""
+        """Updates columns; rebuilds all of them if the tail is long."""
         if count - self._num_sorted > max(_FEW, self._num_sorted // 2):
             self._sort(count)
         else:
@@ -209,7 +208,7 @@ class LastNeighborLoader:
         """Returns the events of both ends; event ids are their times."""
         src, dst = (ends[begin:end] for ends in self._ends)
         event = torch.arange(begin, end, device=src.device)
-        # Event by event, so that columns are in the order of events.
+        # Event by event, so columns are in event order.
         ends = torch.stack([src, dst], 1), torch.stack([dst, src], 1)
         edge_index = torch.stack(ends)
         graph = Graph.from_edge_index(edge_index.flatten(1), self.num_nodes)

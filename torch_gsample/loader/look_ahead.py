@@ -104,8 +104,8 @@ def sample_group(loader: Any, sampler: GraphSampler, group: Group) -> Group:
         out = _sample_each(loader, group)
         if not isinstance(out[-1], (_Failed, ExceptionWrapper)):
             warnings.warn(
-                f'{len(group)} batches were sampled one by one, as together '
-                f'they fail: {error}',
+                f'{len(group)} batches were sampled one by one '
+                f'because sampling them together failed: {error}',
                 stacklevel=2,
             )
         return out

@@ -213,7 +213,8 @@ class NumberedLoader(DataLoader):
         name = f'{type(self).__name__}[epoch, batch]'
         if not isinstance(number, tuple) or len(number) != 2:
             raise TypeError(
-                f'{name}: there must be two integers (got {number!r})'
+                f'{name}: an index must be two integers, (epoch, '
+                f'batch) (got {number!r})'
             )
         epoch, batch = (
             integer(name, key, value)
@@ -254,7 +255,7 @@ class NumberedLoader(DataLoader):
             sampler._warned = True  # it would say so, too
         rng.warn_unnumbered(
             type(self).__name__,
-            "Hand on the loader itself, its 'batch_sampler' or its "
+            "Pass the loader itself, its 'batch_sampler' or its "
             "'sampler', or sample within "
             "'torch_gsample.rng.batch_scope(epoch, batch)'",
         )

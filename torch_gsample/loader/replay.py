@@ -137,9 +137,10 @@ class Replays:
         sizes = [p.numel() * p.element_size() for p in parameters]
         if sizes != [data.size for data in recorded]:
             raise RuntimeError(
-                f'{self._name}: the parameters of {self._sampler!r} must be '
-                'the same in all processes, and while an epoch runs (got '
-                f'sizes {sizes} for {[data.size for data in recorded]} bytes)'
+                f'{self._name}: the parameters of {self._sampler!r} '
+                'must be the same in all processes and during an '
+                f'epoch (got sizes {sizes} for '
+                f'{[data.size for data in recorded]} bytes)'
             )
         before = [p.data for p in parameters]
         try:

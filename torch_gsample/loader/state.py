@@ -48,7 +48,7 @@ def check_state(name: str, state: Any, own: Mapping[str, Any]) -> None:
     """
     if not isinstance(state, Mapping) or not own.keys() <= state.keys():
         raise TypeError(
-            f"{name}: 'state_dict' must be what 'state_dict()' returned, with "
+            f"{name}: 'state_dict' must be a result of 'state_dict()', with "
             f'{sorted(own)} (got {_shown(state)})'
         )
     if state['version'] != VERSION:
@@ -60,7 +60,8 @@ def check_state(name: str, state: Any, own: Mapping[str, Any]) -> None:
         value = state[key]
         if type(value) is not int or value < 0:
             raise ValueError(
-                f"{name}: '{key}' of 'state_dict' must be a number from 0 on "
+                f"{name}: '{key}' of 'state_dict' must be a "
+                'non-negative integer '
                 f'(got {value!r})'
             )
     for key in own:

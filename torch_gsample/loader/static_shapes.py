@@ -167,7 +167,7 @@ def _checked_buckets(name: str, value: Sequence[Any]) -> list[BatchShape]:
                 )
     if not value:
         raise ValueError(
-            f"{name}: 'static_shapes' must have a bucket at least (got "
+            f"{name}: 'static_shapes' must have at least one bucket (got "
             f'{value!r})'
         )
     return list(value)

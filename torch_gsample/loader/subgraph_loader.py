@@ -187,7 +187,7 @@ def check_data(name: str, data: Any) -> Data:
         return out
     if 'edge_index' in out or 'adj_t' in out:
         raise ValueError(
-            f"{name}: 'data' must have no edges next to those on disk"
+            f"{name}: 'data' must have no edges in addition to those on disk"
         )
     out, size = copy.copy(out), graph.num_nodes[None]
     found = out.num_nodes if list(out.keys()) else size

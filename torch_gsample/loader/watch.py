@@ -154,8 +154,8 @@ def check_process(name: str, process: int) -> None:
     if os.getpid() != process:
         raise RuntimeError(
             f'{name}: an iterator must be used in the process that created '
-            f'it ({process}) (got {os.getpid()}); a forked process needs a '
-            f'loader of its own'
+            f'it ({process}) (got {os.getpid()}); a forked process '
+            'needs its own loader'
         )
 
 

@@ -22,7 +22,7 @@ def read(
     """
     if not hasattr(graph, 'ends'):
         raise TypeError(
-            f"{op}: 'graph' must be a Graph, as as_graph() returns (got "
+            f"{op}: 'graph' must be a Graph, as returned by as_graph() (got "
             f'{type(graph).__name__})'
         )
     if not isinstance(seeds, Tensor):

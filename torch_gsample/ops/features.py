@@ -78,8 +78,9 @@ def gather_rows(
     index = _check.int64_vector(op, 'index', index, device=device)
     if not _is_there(input, index, device):
         raise ValueError(
-            f"{op}: 'input' must be on {device}, where 'index' is, or in "
-            f'pinned memory for CUDA (got {input.device}, not pinned)'
+            f"{op}: 'input' must be on {device}, the device of "
+            "'index', or in pinned memory for CUDA (got "
+            f'{input.device}, not pinned)'
         )
     if scale is not None:
         scale = _checked_scale(op, input, scale)

@@ -72,8 +72,9 @@ def frontier_walk(
     for name, value in (('indptr', indptr), ('seeds', seeds)):
         if isinstance(value, Tensor) and value.device.type != 'cpu':
             raise ValueError(
-                f"{op}: '{name}' must be on the CPU, as one step depends on "
-                f'another (got {value.device})'
+                f"{op}: '{name}' must be on the CPU, because each "
+                'step depends on the previous one (got '
+                f'{value.device})'
             )
     indptr, indices = _check.graph(op, indptr, indices)
     return Walks(

@@ -75,7 +75,8 @@ def _match(
             return torch.empty_like(order).index_copy_(0, order, other_order)
     raise ValueError(
         f'match_edges: two matrices must have the same edges (got {size} '
-        f'edges of {shape} and {other_size} of {other_shape}, or other places)'
+        f'edges of {shape} and {other_size} of {other_shape}, or '
+        'edges at other positions)'
     )
 
 

@@ -189,8 +189,8 @@ def _open(
     if head[8:12] == b'DUCK':
         return _open_duckdb(database, path, known)
     raise ValueError(
-        f'from_tables: {path} must be a folder of Parquet files, a DuckDB or '
-        'an SQLite database (it is none)'
+        f'from_tables: {path} must be a folder of Parquet files, a '
+        'DuckDB or an SQLite database (it is none of them)'
     )
 
 

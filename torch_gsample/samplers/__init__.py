@@ -58,4 +58,5 @@ __all__ = [  # noqa: RUF022
     'KeyedSampler',
 ]
 
-__getattr__, __dir__ = lazy_names(__name__, _MODULES)
+if not TYPE_CHECKING:  # checkers report unknown names
+    __getattr__, __dir__ = lazy_names(__name__, _MODULES)

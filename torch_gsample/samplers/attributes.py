@@ -46,8 +46,8 @@ class Times:
                 if node_type not in self.node:
                     raise ValueError(
                         "NeighborSampler: temporal sampling needs the seeds' "
-                        "times ('input_time' or 'edge_label_time'), as "
-                        'the seeds have no time of their own'
+                        "times ('input_time' or 'edge_label_time'), "
+                        'as seeds have no default time'
                     )
                 known = self.node[node_type]
                 node_ids('NeighborSampler', 'seeds', seed, known.numel())
@@ -108,8 +108,8 @@ def read_times(
             ('an edge', edge_attr) if times.node else ('a node', node_attr)
         )
         raise ValueError(
-            f"NeighborSampler: 'time_attr' must name two attributes that "
-            f"exist, but '{name}' is not {level}-level attribute"
+            "NeighborSampler: 'time_attr' must name two existing "
+            f"attributes, but '{name}' is not {level}-level attribute"
         )
     times.given = True
     edge_times = {

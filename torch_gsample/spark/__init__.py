@@ -1,8 +1,8 @@
-"""Samples graphs that no single machine holds, on Apache Spark.
+"""Samples graphs on Apache Spark.
 
 DataFrames of vertices and edges come in. Sampled DataFrames go out, or
-mini-batches as Parquet files, which :class:`SampledParquetLoader` reads where
-a model is trained, without Spark.
+mini-batches in Parquet files, which :class:`SampledParquetLoader` reads for
+training, without Spark.
 """
 
 import importlib
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from torch_gsample.spark.stored import stored_edges
     from torch_gsample.spark.walk import random_walk
 
-#: Where each name comes from: only what is used is imported, so that a
-#: machine that reads batches needs no Spark.
+#: The module of each name. Names are imported on first use, so a machine that
+#: only reads batches needs no Spark.
 _MODULES = {
     'EncodedGraph': 'layouts',
     'JobReport': 'metrics',

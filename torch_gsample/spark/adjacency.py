@@ -1,10 +1,10 @@
-"""The edges of one relation, stored so that nodes can draw among them.
+"""The edges of one relation, grouped by destination for draws.
 
-A node's edges are its *column*, as in a CSC matrix, in the order in which the
-local sampler has them: by time, if there is one, then by ``id``. Most columns
-are short and become one row with arrays. Those of hubs stay a row an edge with
-its position, so that no task ever holds one. Only weights (and times beside
-them) of one hub meet in a task that draws by them, packed in bins.
+A node's edges are its *column*, as in a CSC matrix, in the order of the local
+sampler: by time, if there is one, then by ``id``. Most columns are short and
+become one row of arrays. Columns of hubs keep one row per edge, with its
+position, so no task holds a whole hub. Only the weights (and times) of a hub
+go to one task, which draws by them, packed in bins.
 """
 
 from dataclasses import dataclass, field
@@ -26,11 +26,11 @@ class Adjacency:
     """The columns of a relation.
 
     Args:
-        edges (DataFrame): ``src``, ``dst``, ``id`` and, if there are such,
-            ``time`` and ``weight``.
+        edges (DataFrame): ``src``, ``dst``, ``id`` and, if present, ``time``
+            and ``weight``.
         timed (bool): Whether there are times.
         weighted (bool): Whether there are weights.
-        largest (int): The longest column that is one row.
+        largest (int): Maximum length of a column in one row.
     """
 
     edges: DataFrame
@@ -63,12 +63,12 @@ class Adjacency:
         )
 
     def draw(self, frontier: DataFrame, selection: Selection) -> DataFrame:
-        """Selects edges of the nodes of a frontier, once for each.
+        """Selects edges of the distinct nodes of a frontier.
 
         Args:
             frontier (DataFrame): ``batch``, ``tree``, ``node`` and, with
                 times, ``time``.
-            selection (Selection): How to select.
+            selection (Selection): The options of the selection.
 
         Returns:
             DataFrame: Those columns, ``slot``, and the edges ``src`` and
@@ -124,10 +124,10 @@ class Adjacency:
         )
 
     def _in_time(self, hubs: DataFrame, selection: Selection) -> DataFrame:
-        """Restricts hubs to the positions that each time allows.
+        """Restricts hubs to the positions visible at each time.
 
-        Times are sorted in among the edges: how many edges come before a time
-        is the position where it belongs.
+        Times are sorted together with the edges: the number of edges before a
+        time is its position.
         """
 
         def marks(at: Column, side: int, edge: int) -> list[Column]:

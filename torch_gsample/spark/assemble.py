@@ -1,7 +1,7 @@
-"""Puts the sampled edges of one batch in order, as the local sampler does.
+"""Orders the sampled edges of one batch like the local sampler.
 
-Local ids go by first occurrence: seeds, then hop by hop, by relation, by the
-place of a node in the frontier, by slot.
+Local ids follow the first occurrence: seeds, then hop by hop, by relation, by
+the position of a node in the frontier, by slot.
 """
 
 from collections.abc import Callable
@@ -14,11 +14,11 @@ from torch import Tensor
 
 from torch_gsample import ops
 
-#: What a row is.
+#: Kinds of rows.
 EDGE, SEED = 0, 1
 FEATURE = {'node': 2, 'edge': 3}
 
-#: The numbers of a row of an edge or a seed.
+#: The numeric columns of an edge or seed row.
 _FIELDS = ('hop', 'relation', 'tree', 'dst', 'slot', 'src', 'id')
 
 
@@ -31,16 +31,16 @@ def assemble(
     types: dict[str, Any],
     sample: Callable[[Lists, dict[str, Any]], Lists] | None = None,
 ) -> pa.Table:
-    """Returns all of a batch in one row, a list of numbers for each name.
+    """Returns a batch as one row with a list of numbers for each name.
 
     Args:
         table (pyarrow.Table): All rows of the batch.
         types (Dict[str, Any]): Of :meth:`BatchTypes.facts`.
-        sample (Callable, optional): Samples the batch of seeds; otherwise its
-            edges are among the rows.
+        sample (Callable, optional): Samples the batch from its seeds;
+            otherwise the rows contain its edges.
 
     Raises:
-        ValueError: If an item of the batch has no features, or several.
+        ValueError: If an item of the batch has no or several rows of features.
     """
     seeds = seeds_of(table)
     lists = {'input_id': seeds['id']}
@@ -61,7 +61,7 @@ def assemble(
 
 
 def seeds_of(table: pa.Table) -> Lists:
-    """Returns the numbers of a batch's seeds, in their order."""
+    """Returns the columns of a batch's seeds, in order."""
     seeds = _part(table, SEED)
     order = seeds['slot'].argsort()
     return {name: value[order] for name, value in seeds.items()}
@@ -76,16 +76,16 @@ class _Nodes:
     def __init__(self, ids: Tensor):
         self.ids = ids.unique()
         self.keys = torch.empty(0, dtype=torch.int64)  # by local id
-        self.counts: list[int] = []  # new ones a hop
+        self.counts: list[int] = []  # new nodes per hop
         self._distinct = self.keys  # keys by first occurrence
-        self._place = self.keys  # local ids of the first of them
+        self._place = self.keys  # local ids of these first occurrences
         self.begin = 0  # of the frontier
 
     def key(self, tree: Tensor, node: Tensor) -> Tensor:
         return tree * self.ids.numel() + torch.searchsorted(self.ids, node)
 
     def start(self, keys: Tensor) -> None:
-        """Seeds have a place each, even twice; others refer to the first."""
+        """Gives each seed a position; edges refer to its first one."""
         self._distinct, local = _unique(keys)
         place = torch.full((self._distinct.numel(),), keys.numel())
         self._place = place.scatter_reduce(
@@ -114,7 +114,7 @@ class _Nodes:
 
 
 class _Batch:
-    """What was sampled for a batch."""
+    """The sample of a batch."""
 
     def __init__(self, edges: Lists, seeds: Lists, types: Any):
         self._seeds, self._edges, self._types = seeds, edges, types
@@ -165,7 +165,7 @@ class _Batch:
         order = rows['slot'].argsort()
         order = order[key[order].argsort(stable=True)]
         distinct, counts = key.unique(return_counts=True)
-        # A node without edges has the empty column behind all others.
+        # A node without edges gets the empty column at the end.
         indptr = torch.nn.functional.pad(counts.cumsum(0), (1, 1))
         indptr[-1] = order.numel()
         place = torch.searchsorted(distinct, frontier)
@@ -215,7 +215,7 @@ def _feature_rows(table: pa.Table, kind: int, t: int) -> pa.Table:
 
 
 def _features(rows: pa.Table, name: str, width: int, ids: Tensor) -> pa.Array:
-    """The features of `ids`, one after the other, as one list."""
+    """The features of `ids`, concatenated."""
     given, order = torch.tensor(rows['id'].to_numpy()).sort()
     place = torch.searchsorted(given, ids)
     found = torch.cat([given, torch.tensor([-1])])[place] == ids

@@ -33,9 +33,9 @@ EdgeType = tuple[str, str, str]
 
 #: Bytes of a file of batches.
 SHARD_BYTES = 128 << 20
-#: What tensors hold, as Spark calls it.
+#: Spark's types for tensors.
 _NUMBERS = 'boolean tinyint smallint int bigint float double'.split()
-#: The columns that rows of all kinds have.
+#: The columns common to all kinds of rows.
 _COMMON = 'batch kind hop relation tree dst slot src id'.split()
 
 
@@ -100,7 +100,8 @@ class SampledBatches:
         types (BatchTypes): Names of node and edge types.
         batches (range): The sampled batches.
         sampling (StoredSampling, optional): Samples a batch of a stored graph
-            in the task that writes it; else that task gets rows of ``edges``.
+            in the task that writes it; otherwise that task gets rows of
+            ``edges``.
     """
 
     seeds: DataFrame
@@ -172,7 +173,7 @@ class SampledBatches:
         features: DataFrame | Mapping[str, DataFrame] | None,
         edge_features: DataFrame | Mapping[EdgeType, DataFrame] | None,
     ) -> tuple[dict[str, Any], DataFrame]:
-        """Returns what the index says, and the rows of all kinds."""
+        """Returns the contents of the index, and the rows of all kinds."""
         rows, widths = self._rows(features, edge_features)
         union = functools.partial(
             DataFrame.unionByName, allowMissingColumns=True
@@ -215,7 +216,7 @@ class SampledBatches:
             rows.append(_edge_rows(self.edges))
         widths: dict[str, int] = {}
         if self.sampling is not None and _count(features, edge_features) > 1:
-            # Nodes and edges are sampled again for each use of theirs.
+            # Each use of nodes and edges samples them again.
             self._persisted.append(self.edges.persist())
         for kind, tables, known in (
             ('node', features, types.nodes),
@@ -234,11 +235,11 @@ class SampledBatches:
 
 
 def by_batch(rows: DataFrame, batches: range) -> DataFrame:
-    """Returns rows in partitions that are ranges of batches, in their order.
+    """Partitions rows by ranges of batches, in order.
 
     Args:
         rows (DataFrame): With a column ``batch``.
-        batches (range): Those that occur.
+        batches (range): The batches that occur.
     """
     spark = rows.sparkSession
     parts = int(str(spark.conf.get('spark.sql.shuffle.partitions')))
@@ -295,7 +296,7 @@ def _edge_rows(edges: DataFrame) -> DataFrame:
 
 
 def seed_rows(seeds: DataFrame, types: BatchTypes) -> DataFrame:
-    """Returns the rows of seeds, as tasks of batches get them."""
+    """Returns the rows of seeds for the tasks of batches."""
     columns = {
         'kind': F.lit(SEED),
         'hop': F.lit(0),
@@ -311,7 +312,7 @@ def seed_rows(seeds: DataFrame, types: BatchTypes) -> DataFrame:
 def _feature_rows(
     sample: SampledBatches, kind: str, t: int, table: DataFrame
 ) -> DataFrame:
-    """The features of what is in a batch, once for each batch."""
+    """The features of a batch's items, once for each batch."""
     if kind == 'node':
         items = sample.nodes[t].select('batch', F.col('node').alias('id'))
     else:
@@ -340,7 +341,7 @@ def _by_type(
     tables: DataFrame | Mapping[Any, DataFrame] | None,
     known: list[Any],
 ) -> dict[int, DataFrame]:
-    """Tables by the number of their type."""
+    """Tables by type index."""
     if tables is None:
         return {}
     given = tables if isinstance(tables, Mapping) else {None: tables}

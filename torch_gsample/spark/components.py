@@ -8,12 +8,12 @@ def star_forest(links: DataFrame) -> DataFrame:
 
     Large and small stars take turns until nothing changes, in about the
     logarithm of the number of vertices of rounds ("Connected Components in
-    MapReduce and Beyond", Kiveris et al., SoCC 2014). A vertex has an edge
-    to its root, roots have none. Minima are partial before they are shuffled,
-    so that no task holds the edges of a hub.
+    MapReduce and Beyond", Kiveris et al., SoCC 2014). A vertex has an edge to
+    its root, roots have none. Minima are computed per partition before the
+    shuffle, so no task holds the edges of a hub.
 
-    Each round ends a lineage: in the checkpoint folder of the session, if
-    there is one, else on executors.
+    Each round truncates the lineage: in the session's checkpoint folder, if
+    set, otherwise on executors.
 
     Args:
         links (DataFrame): Distinct pairs ``a`` < ``b``.
@@ -57,7 +57,7 @@ def _small_star(edges: DataFrame) -> DataFrame:
 
 
 def _cut(frame: DataFrame) -> DataFrame:
-    """Computes a frame, and forgets how."""
+    """Computes a frame and truncates its lineage."""
     context = frame.sparkSession.sparkContext
     if context.getCheckpointDir() is not None:
         return frame.checkpoint()

@@ -1,4 +1,4 @@
-"""What all operators do with DataFrames: checks, draws, parts of a graph."""
+"""DataFrame functions of all operators: checks, draws, parts of a graph."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -22,7 +22,7 @@ from torch_gsample.spark.jobs import counter, operation  # noqa: E402
 INTEGERS = ('tinyint', 'smallint', 'int', 'bigint')
 _WEIGHTS = (*INTEGERS, 'float', 'double')
 
-#: Starts the names of columns that are not the user's.
+#: Prefix of internal column names.
 OWN = '__gsample_'
 
 
@@ -38,10 +38,10 @@ def checked_frame(
     Args:
         op (str): The operator, for errors.
         name (str): The argument.
-        frame (DataFrame): What was given.
+        frame (DataFrame): The value.
         columns (List[str]): Ids, or ``'time'``.
-        guard (bool, optional): Whether a job is to fail that meets a null or
-            a negative id. Joins would drop it without a word.
+        guard (bool, optional): Whether a job fails on a null or negative id.
+            Joins would drop it silently.
 
     Raises:
         TypeError: If it is not a DataFrame, or a column holds no integers.
@@ -73,9 +73,9 @@ def checked_frame(
 def _guarded(
     op: str, name: str, column: str, row: dict[str, Column]
 ) -> Column:
-    """Returns numbers that are not null, and ids that are not negative.
+    """Adds checks for nulls and negative ids.
 
-    The error of a job that meets another one shows the row's numbers.
+    The job's error shows the values of the row.
     """
     value, time = row[column], column == 'time'
     rule = 'null' if time else 'null or negative'
@@ -120,7 +120,7 @@ def checked_relation(
                 f"{op}: column 'weight' of 'edges' must hold numbers (got "
                 f'{kind})'
             )
-        # As the local sampler: 32-bit numbers are the same in 64 bits.
+        # As in the local sampler; float64 represents 32-bit numbers exactly.
         frame = frame.withColumn('weight', F.col('weight').cast('double'))
     return frame.select(*numbers, *['weight'] * weighted)
 
@@ -143,19 +143,19 @@ def checked_graph(
 
 @operation
 def check_graph(vertices: DataFrame, edges: DataFrame) -> None:
-    """Looks through a graph for what would make a sample wrong.
+    """Checks a graph for errors that would make samples wrong.
 
-    Operators check what they can know before a job runs; this runs jobs.
+    Operators only make checks that need no job; this function runs jobs.
 
     Args:
         vertices (DataFrame): With a column ``id``.
-        edges (DataFrame): With columns ``src`` and ``dst``, perhaps ``id``.
+        edges (DataFrame): With columns ``src``, ``dst`` and optionally ``id``.
 
     Raises:
         TypeError: If ids are no integers.
         ValueError: If a column is missing, there is no vertex or no edge, an
             id is null or negative, two vertices or two edges have one id, or
-            an edge leads to a vertex that does not exist.
+            an edge refers to a vertex that does not exist.
     """
     op = 'check_graph'
     vertices, edges = checked_graph(op, vertices, edges, guard=False)
@@ -204,15 +204,15 @@ def _check_ids(
 
 
 def to_tensor(ids: pa.Array) -> Tensor:
-    """Returns an Arrow array of ids as a tensor of its own."""
+    """Copies an Arrow array of ids to a tensor."""
     return torch.tensor(ids.to_numpy(zero_copy_only=False))
 
 
 def arrow_udf(result: str) -> Callable[[Callable[..., Any]], Any]:
-    """Makes a function of Arrow arrays one of columns.
+    """Turns a function of Arrow arrays into a column function.
 
-    Its annotations say whether it takes rows or groups, which the types of
-    :func:`pyspark.sql.functions.arrow_udf` do not know.
+    Its annotations distinguish rows and groups, which the types of
+    :func:`pyspark.sql.functions.arrow_udf` do not express.
     """
     return F.arrow_udf(result)  # type: ignore[call-overload]
 
@@ -224,8 +224,7 @@ def map_arrow(
 ) -> DataFrame:
     """Maps the Arrow batches of each partition.
 
-    That is ``DataFrame.mapInArrow``, which asks for pandas and does not use
-    it.
+    Like ``DataFrame.mapInArrow``, which requires pandas without using it.
     """
     udf = UserDefinedFunction(
         function, schema, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF
@@ -237,7 +236,7 @@ def map_arrow(
 
 
 def draw(ids: str, seed: int, call_id: int) -> Column:
-    """Returns the numbers of [0, 1) that belong to a column of ids."""
+    """Returns the draws in [0, 1) of a column of ids."""
     count = counter('ids drawn')
 
     @arrow_udf('double')
@@ -250,7 +249,7 @@ def draw(ids: str, seed: int, call_id: int) -> Column:
 
 
 def draw_edges(edges: DataFrame, seed: int, call_id: int) -> Column:
-    """Returns the numbers of edges: by ``id``, if they have one."""
+    """Returns the draws of edges, by ``id`` if they have one."""
     if 'id' in edges.columns:
         return draw('id', seed, call_id)
 
@@ -266,7 +265,7 @@ def draw_edges(edges: DataFrame, seed: int, call_id: int) -> Column:
 
 
 def ends_of(edges: DataFrame) -> DataFrame:
-    """Returns the vertices that edges have, as a column ``id``."""
+    """Returns the ends of edges as a column ``id``."""
     return (
         edges.select(F.col('src').alias('id'))
         .union(edges.select(F.col('dst').alias('id')))
@@ -275,6 +274,6 @@ def ends_of(edges: DataFrame) -> DataFrame:
 
 
 def members(frame: DataFrame, column: str, ids: DataFrame) -> DataFrame:
-    """Returns the rows of which a column is one of ``ids``."""
+    """Returns the rows whose column value is in ``ids``."""
     ids = ids.select(F.col('id').alias(OWN + 'id'))
     return frame.join(ids, F.col(column) == F.col(OWN + 'id'), 'left_semi')

@@ -29,7 +29,7 @@ from torch_gsample.spark.stored_batches import StoredSampling
 from torch_gsample.storage import ChunkedGraph
 
 _OP = 'neighbor_sample'
-#: Edges of a node that one row of the prepared graph holds.
+#: Maximum edges of a node in one row.
 _LARGEST_COLUMN = 1 << 14
 
 
@@ -54,23 +54,22 @@ def neighbor_sample(
 ) -> SampledBatches:
     r"""Samples in-neighbours of the seeds of all batches, hop by hop.
 
-    Every batch is the one of :class:`torch_gsample.NeighborSampler` for the
-    same ``seed``, with ``rng_scope='epoch'``: a node draws the same neighbours
-    in all batches of an epoch, and so is sampled once for all of them. A
-    frontier is joined to its nodes' edges, and what was drawn to the batches.
-    Some jobs run before this returns: they say which nodes are hubs.
+    Every batch equals that of :class:`torch_gsample.NeighborSampler` with the
+    same ``seed`` and ``rng_scope='epoch'``: a node draws the same neighbours
+    in all batches of an epoch, so it is sampled once for all of them. A
+    frontier is joined with its nodes' edges, and the drawn edges with the
+    batches. Some jobs run during the call, to find hubs.
 
     Args:
         edges (DataFrame or Dict or ChunkedGraph): Columns ``src``, ``dst``
-            and ``id``, the number of the edge in the local graph's
+            and ``id``, the index of the edge in the local graph's
             ``edge_index``; with ``weighted`` also ``weight``, with ``timed``
             also ``time``. A frame for each edge type, in their order, in a
             heterogeneous graph. Or the
             :class:`~torch_gsample.storage.ChunkedGraph` of
-            :func:`prepare_adjacency`: then no edge is shuffled before it is
-            drawn.
-        seeds (DataFrame or Tuple): Columns ``position``, the place of a seed
-            among all seeds, ``id``, its node, and with ``timed`` also
+            :func:`prepare_adjacency`: then only drawn edges are shuffled.
+        seeds (DataFrame or Tuple): Columns ``position``, the position of a
+            seed among all seeds, ``id``, its node, and with ``timed`` also
             ``time``. A pair of the node type and this in a heterogeneous
             graph.
         fanouts (List[int] or Dict): Neighbours to sample at each hop; -1 takes
@@ -79,30 +78,31 @@ def neighbor_sample(
             ``i * batch_size`` on.
         seed (int, optional): Seed of all draws; default: drawn from torch's
             default generator.
-        epoch (int, optional): The epoch: other epochs draw other samples.
+        epoch (int, optional): The epoch: each epoch draws different samples.
         weighted (bool, optional): Whether edges are drawn by ``weight``.
-        timed (bool, optional): Whether a tree has edges up to the time of its
-            seed only. Where nodes have times, too, ``time`` must be the later
-            one of the edge and its source.
+        timed (bool, optional): Whether a tree has only edges up to the time of
+            its seed. If nodes have times, too, ``time`` must be the later one
+            of the edge and its source.
         time_window (int, optional): See
             :func:`torch_gsample.ops.sample_neighbors`.
         temporal_strategy (str, optional): ``'uniform'`` or ``'last'``.
         replace (bool, optional): Whether an edge may be drawn repeatedly.
-        disjoint (bool, optional): Whether each seed has a tree of its own;
-            always so with ``timed``.
+        disjoint (bool, optional): Whether each seed has its own tree; implied
+            by ``timed``.
         largest_column (int, optional): Nodes with more edges are hubs: their
-            edges are spread over tasks. Weights of a hub, 8 bytes an edge,
-            meet in one.
-        batches (range, optional): The batches to sample, one after the
-            other; all if not given.
-        split (str, optional): What tasks share of a stored graph. With
-            ``'batches'``, each samples whole batches, and no edge is shuffled.
-            With ``'nodes'``, each draws at a range of nodes for all batches,
-            and drawn edges are shuffled: it reads edges once, which is less if
-            most nodes are drawn at, or hubs have weights. Samples are equal.
+            edges are spread over tasks. One task holds the weights of a hub, 8
+            bytes an edge.
+        batches (range, optional): The contiguous batches to sample; all if not
+            given.
+        split (str, optional): How tasks divide the work on a stored graph.
+            With ``'batches'``, each samples whole batches, and no edge is
+            shuffled. With ``'nodes'``, each draws at a range of nodes for all
+            batches, and drawn edges are shuffled: it reads edges once, which
+            is less if most nodes are visited, or hubs have weights. Samples
+            are equal.
 
     Returns:
-        SampledBatches: To be written with :meth:`SampledBatches.write`.
+        SampledBatches: The sample; write it with :meth:`SampledBatches.write`.
 
     Raises:
         TypeError: If an argument or a column has the wrong type.
@@ -189,7 +189,7 @@ class _Run:
     """Frontiers and sampled edges, hop by hop.
 
     A frontier has ``batch``, ``tree``, ``node`` and, with times, ``time``.
-    What is used twice is cached, so that no hop is computed again.
+    Frames used twice are cached, so no hop is computed again.
     """
 
     def __init__(self, types: BatchTypes):
@@ -255,7 +255,7 @@ class _Run:
         ]
 
     def _unseen(self, t: int, parts: list[DataFrame]) -> DataFrame | None:
-        """Returns the nodes that no hop before has reached."""
+        """Returns the nodes that no earlier hop reached."""
         if not parts:
             return None
         reached = [part.withColumn('seen', F.lit(0)) for part in parts]

@@ -176,7 +176,7 @@ def _ignore(count: int) -> None:
 
 
 class _Progress:
-    """A thread that looks at the stages of a tag from time to time."""
+    """A thread that periodically polls the stages of a tag."""
 
     def __init__(
         self,
@@ -204,7 +204,7 @@ class _Progress:
             self._look()
 
     def _look(self) -> None:
-        # The JVM may be gone: what failed is raised where it was called.
+        # The JVM may have ended; the caller raises its own error.
         with suppress(Py4JError, OSError):
             for stage in self._store.stages(self._tag, self._report.done()):
                 if stage.status != 'PENDING':

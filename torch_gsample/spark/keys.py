@@ -14,9 +14,9 @@ _HASH, _BIN = OWN + 'hash', OWN + 'bin'
 
 
 def dense_ids(frame: DataFrame, keys: list[str]) -> DataFrame:
-    """Ranks keys in bins of their hashes, and adds the sizes of bins before.
+    """Ranks keys within hash bins, and adds the sizes of earlier bins.
 
-    Bins are functions of keys: a task that runs again counts the same.
+    Bins are functions of keys, so a repeated task counts the same.
     """
     counted = frame.groupBy(*keys).agg(F.count(F.lit(1)).alias(OWN + 'n'))
     hashed = F.xxhash64(*keys)
@@ -53,8 +53,8 @@ def unique_hashes(frame: DataFrame, keys: list[str]) -> DataFrame:
     ]
     twice = key_error(
         'assign_ids',
-        "keys of 'vertices' must be unique, and hashed ids, too (else take "
-        "kind='dense')",
+        "keys of 'vertices' must be unique, and hashed ids, too "
+        "(otherwise use kind='dense')",
         *ends,
     )
     id = F.when(F.col(OWN + 'n') == 1, F.col('id')).otherwise(
@@ -72,7 +72,7 @@ def hashed(keys: list[Column]) -> Column:
 def canonical(
     op: str, name: str, frame: DataFrame, keys: list[str]
 ) -> dict[str, Column]:
-    """Key columns in one type for each kind: hashes depend on types."""
+    """Casts key columns to common types, on which hashes depend."""
     types = dict(frame.dtypes)
     for key in keys:
         if types[key] not in KEY_TYPES:

@@ -23,7 +23,7 @@ from torch_gsample.spark.shard_files import (
     num_batches,
 )
 
-#: What numbers of a file that do not fit raise.
+#: Errors raised by invalid values in a file.
 _DAMAGE = (
     ArithmeticError,
     AttributeError,
@@ -116,7 +116,7 @@ class SampledParquetLoader(KeyedLoader):
             )
 
     def _begin_pass(self, epoch: int) -> Iterator[Any]:
-        self._files.of(epoch)  # workers that are forked have it
+        self._files.of(epoch)  # forked workers inherit it
         return super()._begin_pass(epoch)
 
     def _make_sample(self, index: list[int]) -> Data | HeteroData:
@@ -200,12 +200,12 @@ class SampledBatchFiles(Dataset):
 
 
 class _WindowedBatches(OrderedBatches):
-    """Batches that are shuffled by shard, and among some shards.
+    """Shuffles shards, then batches within a window of shards.
 
     Args:
         files (SampledBatchFiles): The batches.
         seed (int): The seed.
-        window (int): How many shards are shuffled together.
+        window (int): Number of shards shuffled together.
         drop_last (bool): See :class:`OrderedBatches`.
     """
 
@@ -231,7 +231,7 @@ class _WindowedBatches(OrderedBatches):
 
 
 def _to_data(table: Any, facts: dict[str, Any]) -> Data | HeteroData:
-    """Makes PyG's batch, with the fields of its loaders."""
+    """Creates PyG's batch, with the fields of its loaders."""
     hetero = facts['nodes'] != [None]
     out = HeteroData() if hetero else Data()
     sizes = []
@@ -296,7 +296,7 @@ def _numbers(table: Any, name: str, size: int | None = None) -> Tensor:
 
 
 def _counts(table: Any, name: str, hops: int, total: int) -> list[int]:
-    """What each hop added, which is `total` in all."""
+    """The number of items added by each hop; they sum to `total`."""
     counts = _numbers(table, name, hops).tolist()
     if min(counts, default=0) < 0 or sum(counts) != total:
         raise ValueError(f'{name} is {counts}, not {total} in all')

@@ -43,7 +43,7 @@ from torch_gsample.storage.sources import index_width
 
 _OP = 'prepare_adjacency'
 _PART_BYTES = 128 << 20
-#: Edges for which a task is worth it.
+#: Minimum edges per task.
 _LEAST_EDGES = 1 << 17
 #: Names of columns of edges, and of arrays of chunks.
 _ARRAYS = {
@@ -53,7 +53,7 @@ _ARRAYS = {
     'weight': 'weight',
     'time': 'time',
 }
-#: What a task says of the part that it wrote.
+#: The description of a part written by a task.
 _PART = {
     'part': pa.int64(),
     'file': pa.string(),
@@ -264,7 +264,7 @@ def _write_part(
     context = TaskContext.get()
     assert context is not None
     part = context.partitionId()
-    # A task that runs twice at a time has a file of its own.
+    # Each attempt of a task has its own file.
     name = f'part-{relation.number}-{part}-{uuid.uuid4().hex}'
     first = last = -1
     with open(folder / name, 'wb') as file:

@@ -1,4 +1,4 @@
-"""Places the parts of a graph that tasks wrote, and copies them there.
+"""Computes the positions of parts written by tasks, and copies them there.
 
 The files of parts and their chunk tables come in; the chunks of a relation
 with headers and checksums, which depend on their positions, go out.
@@ -37,8 +37,8 @@ def placed(
 ) -> list[tuple[str | None, np.ndarray]]:
     """Returns the file and the rows of the chunk table of each part.
 
-    Nodes between two parts have no edges: they get chunks of their own, which
-    are in no file.
+    Nodes between two parts have no edges: they get separate chunks without a
+    file.
 
     Args:
         relation (RelationMeta): The relation.
@@ -103,8 +103,8 @@ def copy_parts(
     ]
     number = pa.array(range(len(tasks)), pa.int32())
     table = pa.table({'part': number, 'task': tasks})
-    # Not an RDD: its tasks have Python workers of their own, which import
-    # torch again.
+    # Not an RDD: its tasks start separate Python workers, which import torch
+    # again.
     rows = spark.createDataFrame(table).repartitionById(len(tasks), 'part')
     map_arrow(rows, _copy_rows, 'part int').collect()
 
@@ -125,7 +125,7 @@ def _copy(
 ) -> None:
     """Copies the chunks of a part to their positions in the graph.
 
-    A task that runs twice writes the same bytes twice.
+    A repeated task writes the same bytes.
     """
     relation.chunks = table
     begin, block = int(table[0, OFFSET]), meta.block_bytes

@@ -24,7 +24,7 @@ from torch_gsample.spark.frames import (
 from torch_gsample.spark.jobs import described, operation
 from torch_gsample.spark.ranking import huge_groups, running_sum
 
-#: Neighbours of a vertex that one task orders.
+#: Maximum neighbours of a vertex sorted by one task.
 _LARGEST = 1 << 20
 
 
@@ -183,7 +183,7 @@ def _links(edges: DataFrame) -> DataFrame:
 
 
 def _components(links: DataFrame) -> tuple[int, int]:
-    """Returns how many vertices are no roots, and the most of one root."""
+    """Returns the number of non-roots, and the largest component."""
     sizes = star_forest(links).groupBy('root').count()
     joined, largest = sizes.agg(F.sum('count'), F.max('count')).collect()[0]
     return joined or 0, largest or 0
@@ -205,7 +205,7 @@ def _clustering(
         if not number:
             return 0.0, 0.0
         each = draw('node', seed, draws.VERTEX_WEDGES) < wedges / number
-        # A vertex has its share of all wedges, rounded up or down by chance.
+        # A vertex gets its share of all wedges, randomly rounded.
         share = pairs * (wedges / total)
         share += draw('node', seed, draws.ALL_WEDGES)
         chosen = centers.select(

@@ -1,9 +1,8 @@
-"""Running sums inside groups, of which some may be huge.
+"""Running sums within groups of any size.
 
-A window over a group runs in one task. A group of more than so many rows is
-first cut into bins that keep the order; each bin is summed by itself, and what
-comes before it is added: two phases, in neither of which a task sees a whole
-hub.
+A window over a group runs in one task. Larger groups are first cut into
+ordered bins. Each bin is summed separately, and the sums of earlier bins are
+added: in neither phase does a task see a whole hub.
 """
 
 from collections.abc import Sequence
@@ -21,13 +20,13 @@ def huge_groups(
 ) -> DataFrame:
     """Returns the groups of more than ``largest`` rows.
 
-    What is counted is partial before it is shuffled.
+    Counts are aggregated per partition before the shuffle.
 
     Args:
         frame (DataFrame): The rows.
-        group (str): The column that says of which group a row is.
+        group (str): The column with the group of a row.
         bin_by (str): A number that ascends in the order of rows.
-        largest (int): Rows of a group that one task may sort.
+        largest (int): Maximum rows of a group sorted by one task.
     """
     sizes = frame.groupBy(group).agg(
         F.count(F.lit(1)).alias(_SIZE),
@@ -48,19 +47,19 @@ def running_sum(
     huge: DataFrame | None,
     largest: int,
 ) -> DataFrame:
-    """Adds the sum of ``value`` over the rows that come before in a group.
+    """Adds the sum of ``value`` over the preceding rows of a group.
 
-    Bins are a function of a row and of exact sizes. So a task that runs again
-    puts every row where it was.
+    Bins are a function of a row and of exact sizes, so a repeated task assigns
+    the same bins.
 
     Args:
         frame (DataFrame): The rows.
         group (str): See :func:`huge_groups`.
         order (List[str]): The columns that order rows, without ties.
-        value (Column): What is summed, int64.
-        name (str): The column that is added.
-        bin_by (str): The first of ``order``, or what ascends with it.
-        huge (DataFrame, optional): What :func:`huge_groups` returned;
+        value (Column): The summand, int64.
+        name (str): The name of the new column.
+        bin_by (str): The first of ``order``, or a column monotone in it.
+        huge (DataFrame, optional): The result of :func:`huge_groups`;
             :obj:`None` if there are none.
         largest (int): See :func:`huge_groups`.
     """
@@ -68,8 +67,8 @@ def running_sum(
     before = F.coalesce(F.sum(value).over(whole.partitionBy(group)), F.lit(0))
     if huge is None:
         return frame.withColumn(name, before)
-    # Every step of this is monotone in `bin_by`, rounding included. What lies
-    # outside of the group's range goes to a bin before or behind all others.
+    # Every step of this is monotone in `bin_by`, rounding included. Values
+    # outside the group's range go to the first or last bin.
     part = (F.col(bin_by).cast('double') - F.col(_LOW)) / (
         F.col(_HIGH) - F.col(_LOW)
     )

@@ -1,7 +1,7 @@
-"""The folder of a job that goes on after its driver was lost.
+"""The folder of a job that can be resumed after the loss of its driver.
 
-Arguments and records of what is done come in; sealed JSON files go out, which
-a later driver reads. One driver at a time has the folder.
+Arguments and progress records come in; sealed JSON files go out, which a later
+driver reads. One driver at a time locks the folder.
 """
 
 import fcntl
@@ -22,24 +22,24 @@ _VERSION = 1
 def run_folder(
     op: str, path: str | Path, arguments: dict[str, Any]
 ) -> Iterator[Path]:
-    """Makes a folder for a job, or opens that of one with equal arguments.
+    """Creates the folder of a job, or opens it for equal arguments.
 
-    It is locked until the block ends, or the process, however it ends.
+    The lock lasts until the block or the process ends, in any way.
 
     Args:
         op (str): The function, for errors.
         path (str or Path): The folder.
-        arguments (Dict[str, Any]): What results depend on.
+        arguments (Dict[str, Any]): The arguments that determine the results.
 
     Raises:
         RuntimeError: If another driver has the folder.
-        ValueError: If it is of other arguments: the first that differs is
-            named. If it is in no file system that has locks.
+        ValueError: If its arguments differ (the error names the first one), or
+            the file system has no locks.
     """
     system, root = file_system(path)
     if system.protocol not in ('file', ('file', 'local')):
         raise ValueError(
-            f'{op}: the folder must be in a file system that has locks (got '
+            f'{op}: the folder must be on a file system with locks (got '
             f'{str(path)!r})'
         )
     folder = Path(root)
@@ -73,19 +73,19 @@ def _check_arguments(op: str, folder: Path, arguments: dict[str, Any]) -> None:
     for name in [*arguments, *known]:
         if arguments.get(name) != known.get(name):
             raise ValueError(
-                f'{op}: {str(folder)!r} was begun with other arguments: '
+                f'{op}: {str(folder)!r} was started with other arguments: '
                 f'{name!r} must be {known.get(name)!r} (got '
                 f'{arguments.get(name)!r})'
             )
 
 
 def write_record(path: Path, fields: dict[str, Any]) -> None:
-    """Writes a sealed file, or nothing."""
+    """Writes a sealed file atomically."""
     put(*file_system(path), seal(fields).encode())
 
 
 def read_record(op: str, path: Path) -> Any:
-    """Reads what :func:`write_record` wrote.
+    """Reads a file of :func:`write_record`.
 
     Raises:
         ValueError: If it is damaged.

@@ -179,8 +179,8 @@ class _Epoch:
             record = read_record(_OP, path)
             if record['seeds'] != seeds:
                 raise ValueError(
-                    f"{_OP}: 'seeds' must be those that epoch {epoch} was "
-                    f'begun with (got others, {seeds[0]} of them)'
+                    f"{_OP}: 'seeds' must be those at the start of "
+                    f'epoch {epoch} (got others, {seeds[0]} of them)'
                 )
             self._done.append(record)
 

@@ -16,7 +16,7 @@ _OP = 'neighbor_sample'
 
 
 def check_split(split: str) -> None:
-    """Checks what tasks share of a stored graph.
+    """Checks the option ``split``.
 
     Raises:
         ValueError: If it is neither ``'batches'`` nor ``'nodes'``.
@@ -38,7 +38,7 @@ def checked_relations(
         fanouts (List[int] or Dict): Likewise.
 
     Raises:
-        ValueError: If they do not fit.
+        ValueError: If they do not match.
     """
     known: list[EdgeType] | None
     if isinstance(edges, ChunkedGraph):
@@ -80,7 +80,7 @@ def checked_edges(
     weighted: bool,
     timed: bool,
 ) -> list[DataFrame]:
-    """Returns the frame of each relation; none of a graph that is stored.
+    """Returns the frame of each relation; none for a stored graph.
 
     Args:
         edges (DataFrame or Dict or ChunkedGraph): Of :func:`neighbor_sample`.
@@ -99,10 +99,10 @@ def checked_edges(
 
 
 def _check_stored(graph: ChunkedGraph, weighted: bool, timed: bool) -> None:
-    """Checks that a stored graph has what is drawn by.
+    """Checks that a stored graph has the required weights and times.
 
-    The edges of a node are stored by time where there are times: positions,
-    and so samples, are others than without.
+    With times, the edges of a node are stored by time, which changes positions
+    and so samples.
     """
     for relation in graph.meta.relations:
         widths = relation.widths
@@ -151,11 +151,11 @@ def checked_batches(batches: range | None, count: int) -> range:
 
     Args:
         batches (range, optional): Of :func:`neighbor_sample`.
-        count (int): How many there are.
+        count (int): The number of all batches.
 
     Raises:
         TypeError: If it is not a range.
-        ValueError: If they are not some of all, one after the other.
+        ValueError: If they are not a contiguous part.
     """
     every = range(count)
     if batches is None:
@@ -167,18 +167,18 @@ def checked_batches(batches: range | None, count: int) -> range:
     within = len(batches) > 0 and batches[0] >= 0 and batches[-1] < count
     if batches.step != 1 or not within:
         raise ValueError(
-            f"{_OP}: 'batches' must be some of {every}, one after the other "
+            f"{_OP}: 'batches' must be a contiguous part of {every} "
             f'(got {batches})'
         )
     return batches
 
 
 def count_seeds(seeds: DataFrame, num_nodes: int | None) -> int:
-    """Counts seeds, whose positions must be the numbers below that.
+    """Counts seeds, and checks that their positions are 0 to the count.
 
     Args:
         seeds (DataFrame): Of :func:`checked_seeds`.
-        num_nodes (int, optional): Below which their ids must be.
+        num_nodes (int, optional): The upper bound of their ids.
 
     Raises:
         ValueError: If a position or an id is wrong, or there are no seeds.

@@ -1,4 +1,4 @@
-"""Selects edges of nodes in Arrow batches, by the operator of the package."""
+"""Selects edges of nodes in Arrow batches with the package's operator."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,12 +12,12 @@ from torch_gsample.spark.frames import OWN, Column, DataFrame, F, arrow_udf, pa
 
 @dataclass(frozen=True)
 class Selection:
-    """How the edges of one relation are selected at one hop.
+    """The selection options of one relation at one hop.
 
     Args:
         key (Tuple[int, int, int]): Seed, epoch and batch.
-        hop (int): The number of the hop.
-        relation (int): The number of the edge type.
+        hop (int): The index of the hop.
+        relation (int): The index of the edge type.
         fanout (int): Edges to select; -1 takes all.
         replace (bool): Whether an edge may be drawn repeatedly.
         time_window (int, optional): Width of the window.
@@ -33,7 +33,7 @@ class Selection:
     temporal_strategy: str
 
     def options(self) -> dict[str, Any]:
-        """Returns what the readers of stored columns want to know."""
+        """Returns the options for readers of stored columns."""
         return {
             'key': torch.tensor([self.key]),
             'replace': self.replace,
@@ -45,7 +45,7 @@ class Selection:
     def draw(
         self, indptr: Tensor, start: Tensor, id: Tensor, **options: object
     ) -> tuple[Tensor, Tensor]:
-        """Returns how many edges each column gives, and their positions."""
+        """Returns the count of each column, and the selected positions."""
         out, edge = ops.sample_columns(
             indptr,
             self.fanout,
@@ -64,7 +64,7 @@ class Selection:
 def select_in_columns(
     columns: DataFrame, own: list[str], selection: Selection
 ) -> DataFrame:
-    """Selects in columns whose edges are arrays of their row.
+    """Selects edges in columns stored as arrays in a row.
 
     Args:
         columns (DataFrame): ``own``, and arrays of the edges' fields.
@@ -83,7 +83,7 @@ def select_in_columns(
 def select_positions(
     columns: DataFrame, own: list[str], selection: Selection
 ) -> DataFrame:
-    """Selects positions in columns of which only the length is known.
+    """Selects positions in columns of known length.
 
     Args:
         columns (DataFrame): ``own``, and the range ``first`` to ``last`` of
@@ -149,7 +149,7 @@ def _exploded(
 
 
 def _lists(counts: Tensor, **fields: Tensor) -> pa.Array:
-    """An array of as many edges as `counts` says for each column."""
+    """A list array with `counts` edges for each column."""
     arrays = [pa.array(value.numpy()) for value in fields.values()]
     edges = pa.StructArray.from_arrays(arrays, list(fields))
     offsets = pa.array(_pointers(counts).numpy(), pa.int32())
@@ -161,7 +161,7 @@ def _pointers(lengths: Tensor) -> Tensor:
 
 
 def tensor(values: pa.Array) -> Tensor:
-    """Returns an Arrow array of numbers that are not null."""
+    """Converts an Arrow array without nulls to a tensor."""
     if values.null_count:
         raise ValueError(
             'neighbor_sample: columns of edges and seeds must not hold nulls'

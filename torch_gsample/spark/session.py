@@ -1,4 +1,4 @@
-"""Starts Spark in this process, or names what is missing."""
+"""Starts Spark in this process, or reports missing dependencies."""
 
 import os
 import shutil
@@ -65,12 +65,12 @@ def local_session(**conf: str) -> 'SparkSession':
         return active
     require_java()
     os.environ.setdefault('SPARK_LOCAL_IP', '127.0.0.1')
-    # Workers run what this process runs, not the system's Python.
+    # Workers run this process's Python, not the system's.
     os.environ.setdefault('PYSPARK_PYTHON', sys.executable)
     settings = {
         'spark.python.daemon.module': 'torch_gsample.spark.worker_daemon',
         'spark.ui.enabled': 'false',
-        # Spark's 200 are for a cluster.
+        # Spark's default of 200 suits a cluster.
         'spark.sql.shuffle.partitions': str(4 * (os.cpu_count() or 1)),
         **_spelled(conf),
     }

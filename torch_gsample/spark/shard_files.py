@@ -19,13 +19,13 @@ from torch_gsample.storage.crc32c import crc32c
 from torch_gsample.storage.format import is_sealed, malformed, seal
 
 INDEX = 'index.json'
-#: What says that a folder has one for each epoch.
+#: The file of a folder with a subfolder for each epoch.
 RUN = 'run.json'
 FORMAT = 'gsample packed batches'
 #: Version 1 is the only one.
 VERSION = 1
 _NAME = 'SampledParquetLoader'
-#: Footers of files that are kept.
+#: Number of cached file footers.
 _FOOTERS = 64
 
 
@@ -38,7 +38,7 @@ def file_system(path: Any) -> tuple[Any, str]:
 
 
 def put(system: Any, path: str, data: bytes) -> None:
-    """Writes a whole file, or none."""
+    """Writes a file atomically."""
     if 'file' not in np.atleast_1d(system.protocol):
         system.pipe_file(path, data)
         return
@@ -56,7 +56,7 @@ class Shard:
     """Collects batches, and writes them as one file.
 
     Args:
-        first (int): The number of the first batch.
+        first (int): The index of the first batch.
     """
 
     def __init__(self, first: int):
@@ -81,7 +81,7 @@ class Shard:
     def write(self, system: Any, folder: str) -> dict[str, Any]:
         """Writes the file, and returns its entry of the index.
 
-        A task that runs twice writes two files; one gets into the index.
+        A repeated task writes two files; the index has one of them.
         """
         from pyarrow import parquet
 
@@ -119,7 +119,7 @@ def write_index(
         system (fsspec.AbstractFileSystem): Where the folder is.
         folder (str): The folder.
         facts (Dict[str, Any]): Of :meth:`BatchTypes.facts`.
-        shards (List[Dict]): What :meth:`Shard.write` returned.
+        shards (List[Dict]): The results of :meth:`Shard.write`.
     """
     fields = {
         'format': FORMAT,
@@ -131,7 +131,7 @@ def write_index(
 
 
 def num_batches(facts: dict[str, Any]) -> int:
-    """Returns how many batches a sample has."""
+    """Returns the number of batches of a sample."""
     return -(-facts['num_seeds'] // facts['batch_size'])
 
 
@@ -139,10 +139,10 @@ class PackedBatches:
     """The batches of one folder.
 
     Args:
-        path (str): The folder, a path or a URL that ``fsspec`` knows.
+        path (str): The folder, a path or a URL of ``fsspec``.
 
     Raises:
-        FileNotFoundError: If there is no folder, or it is not complete.
+        FileNotFoundError: If the folder does not exist or is incomplete.
         ValueError: If the index is damaged.
     """
 
@@ -153,7 +153,7 @@ class PackedBatches:
         self.facts: dict[str, Any] = fields['facts']
         self.shards: list[dict[str, Any]] = fields['shards']
         sizes = [len(shard['bounds']) - 2 for shard in self.shards]
-        #: How many batches each shard has, int64 ``[num_shards]``.
+        #: Number of batches of each shard, int64 ``[num_shards]``.
         self.sizes = np.array(sizes, np.int64)
         self._first = np.cumsum(self.sizes) - self.sizes
         self._footers: dict[int, Any] = {}
@@ -193,7 +193,7 @@ class PackedBatches:
         """Returns the row of a batch.
 
         Raises:
-            ValueError: If the bytes are not those that were written.
+            ValueError: If the batch is damaged.
         """
         from pyarrow import ArrowInvalid, PythonFile, parquet
 
@@ -263,12 +263,12 @@ class PackedBatches:
         """Returns a random order of batches, int64 ``[num_batches]``.
 
         Shards are shuffled, then the batches of ``window`` shards at a time:
-        so a reader has to do with few files at a time.
+        so a reader uses few files at a time.
 
         Args:
             seed (int): The seed.
             epoch (int): The epoch.
-            window (int): How many shards are shuffled together.
+            window (int): Number of shards shuffled together.
         """
         from torch_gsample import rng
         from torch_gsample.loader.order import Order
@@ -290,7 +290,7 @@ class PackedBatches:
 
 
 def _check_shards(fields: dict[str, Any]) -> None:
-    """Checks what allocations and reads depend on."""
+    """Checks the values that allocations and reads depend on."""
     facts, shards, batch = fields['facts'], fields['shards'], 0
     for shard in shards:
         bounds, checksums = shard['bounds'], shard['checksums']
@@ -312,10 +312,10 @@ def _check_shards(fields: dict[str, Any]) -> None:
 
 
 class _Window(io.RawIOBase):
-    """A file of which one range was read.
+    """A file object over one range of a file.
 
     Args:
-        begin (int): Where the range begins.
+        begin (int): The start of the range.
         data (bytes): The range.
         size (int): The size of the file.
     """
@@ -347,7 +347,7 @@ class _Window(io.RawIOBase):
         """Reads from the range.
 
         Raises:
-            OSError: If the position is outside of it.
+            OSError: If the position is outside the range.
         """
         first = self._at - self._begin
         if first < 0 or size < 0 or first + size > len(self._data):
@@ -357,7 +357,7 @@ class _Window(io.RawIOBase):
 
 
 def segments(batches: Iterator[Any]) -> Iterator[tuple[int, Any]]:
-    """Yields the rows of each batch, of rows that are sorted by batch."""
+    """Yields the rows of each batch from sorted rows."""
     import pyarrow as pa
 
     number, parts = -1, list[Any]()

@@ -32,7 +32,7 @@ from torch_gsample.storage.hops import Frontier
 from torch_gsample.storage.random_read import RandomReads
 
 _CACHE_BYTES = 32 << 20
-#: Edges that a task hands over at a time.
+#: Edges of a task's output batch.
 _ROWS = 1 << 18
 
 
@@ -91,10 +91,10 @@ def opened(
 
     Args:
         path (str): The folder.
-        generation (int): The graph that it must have.
+        generation (int): The expected generation.
 
     Raises:
-        ValueError: If it has another one.
+        ValueError: If the folder has another graph.
     """
     graph, reads = _opened(path, generation)
     return graph, reads.readers()
@@ -156,7 +156,7 @@ def _draw(
 
 
 def _parts(length: Tensor) -> Iterator[slice]:
-    """Cuts rows so that those of a part have about ``_ROWS`` edges."""
+    """Cuts rows into parts of about ``_ROWS`` edges."""
     part = (length.cumsum(0) - length) // _ROWS
     counts = part.unique_consecutive(return_counts=True)[1].tolist()
     first = 0

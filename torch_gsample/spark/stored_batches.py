@@ -25,17 +25,17 @@ from torch_gsample.spark.stored import opened
 from torch_gsample.storage.drawn import Drawn
 from torch_gsample.storage.hops import Frontier, sample_by_hops
 
-#: The numbers of a sampled edge.
+#: The numeric columns of a sampled edge.
 _EDGE = 'batch tree hop relation slot src id dst'.split()
 
 
 @dataclass(frozen=True)
 class StoredSampling:
-    """What tasks do with the seeds of a batch.
+    """Samples a batch from its seeds, in a task.
 
     Args:
         path (str): The folder of the graph.
-        generation (int): The graph that it must have.
+        generation (int): The expected generation.
         key (Tuple[int, int, int]): Seed, epoch and batch.
         fanouts (List[List[int]]): For each relation, those of all hops.
         weighted (bool): Whether to draw by weight.
@@ -56,7 +56,7 @@ class StoredSampling:
     def batches(
         self, seeds: DataFrame, types: BatchTypes, batches: range
     ) -> SampledBatches:
-        """Returns batches whose edges are sampled where they are written.
+        """Returns batches that are sampled by the tasks that write them.
 
         Args:
             seeds (DataFrame): ``batch``, ``tree``, ``position``, ``id`` and,
@@ -91,7 +91,7 @@ class StoredSampling:
             facts (Dict[str, Any]): Of :meth:`BatchTypes.facts`.
 
         Returns:
-            Dict[str, torch.Tensor]: As :func:`assemble` writes them.
+            Dict[str, torch.Tensor]: The lists that :func:`assemble` writes.
         """
         graph, readers = opened(self.path, self.generation)
         options = {
@@ -152,7 +152,7 @@ def _edge_rows(
         row, col = lists[f'row_{r}'], lists[f'col_{r}']
         counts, node = lists[f'num_edges_{r}'], lists[f'node_{target}']
         hop = torch.repeat_interleave(torch.arange(len(counts)), counts)
-        # A column's edges follow each other; none has edges in two hops.
+        # A column's edges are contiguous, and in one hop only.
         _, length = col.unique_consecutive(return_counts=True)
         first = torch.repeat_interleave(length.cumsum(0) - length, length)
         tree = lists.get(f'tree_{target}')
@@ -175,7 +175,7 @@ def _edge_rows(
 
 
 def _repeated(node: Tensor, num_seeds: int) -> Tensor:
-    """Which nodes are seeds that occurred before."""
+    """Marks nodes that are repeated seeds."""
     out = torch.zeros(len(node), dtype=torch.bool)
     order = node[:num_seeds].argsort(stable=True)
     seeds = node[order]

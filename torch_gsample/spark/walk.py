@@ -32,9 +32,9 @@ from torch_gsample.storage import ChunkedGraph
 from torch_gsample.storage.columns import concat_ranges
 from torch_gsample.storage.random_read import RandomReads
 
-#: Out-edges of a vertex that one task orders.
+#: Maximum out-edges of a vertex sorted by one task.
 _LARGEST = 1 << 20
-#: Steps of a walk after which it is saved.
+#: Steps between two checkpoints of a walk.
 _STEPS = 10
 _CACHE_BYTES = 64 << 20
 
@@ -54,34 +54,35 @@ def random_walk(
 ) -> SampledGraph:
     """Keeps the vertices that walkers visit, and the edges between them.
 
-    See :func:`torch_gsample.graph_sampling.random_walk`. How long walkers
-    walk depends on the graph: a job runs for each step, before this function
-    returns. Only walkers and visited vertices are in the memory of the
-    driver, about 200 bytes for each of them; many walkers need few steps.
+    See :func:`torch_gsample.graph_sampling.random_walk`. The number of steps
+    depends on the graph, so the function runs one job per step before it
+    returns. The driver's memory holds only walkers and visited vertices, about
+    200 bytes each. Many walkers need few steps.
 
     Args:
         vertices (DataFrame): See :func:`random_vertex`.
         edges (DataFrame): See :func:`random_vertex`.
         fraction (float): The share of vertices to visit, in [0, 1]; rounded
             up to a whole number of vertices.
-        walkers (int, optional): How many walkers start, at random vertices.
+        walkers (int, optional): Number of walkers, which start at random
+            vertices.
         jump_probability (float, optional): In [0, 1].
         seed (int, optional): See :func:`random_vertex`.
         keep_isolated (bool, optional): See :func:`random_vertex`.
-        out_edges (ChunkedGraph, optional): The edges by source: what
-            :func:`prepare_adjacency` stored of edges whose ``src`` and
-            ``dst`` change places. Then no edge is ranked: the driver reads
-            those of the vertices that walkers leave.
-        checkpoint (str or Path, optional): A folder in which the walk is
-            saved after each tenth step. A call with the same arguments goes
-            on from there. It must be in a file system that has locks.
+        out_edges (ChunkedGraph, optional): The edges by source: the result of
+            :func:`prepare_adjacency` for edges with ``src`` and ``dst``
+            exchanged. Then no edge is ranked: the driver reads the edges of
+            the walkers' vertices.
+        checkpoint (str or Path, optional): A folder in which the walk is saved
+            after each tenth step. A call with the same arguments resumes. It
+            must be on a file system with locks.
 
     Raises:
         RuntimeError: If another driver walks with the same ``checkpoint``.
         TypeError: If an argument has the wrong type.
-        ValueError: If a column is missing, an argument out of range, a
-            vertex that walkers jump to has the id of another, or
-            ``checkpoint`` is of other arguments.
+        ValueError: If a column is missing, an argument out of range, a jump
+            target shares its id with another vertex, or ``checkpoint`` has
+            other arguments.
 
     Example:
         >>> from torch_gsample.spark import local_session
@@ -156,7 +157,7 @@ class _SavedWalk:
 
 
 def _checked(edges: DataFrame, out_edges: ChunkedGraph) -> ChunkedGraph:
-    """Returns a graph of one relation, by whose ids edges are drawn."""
+    """Checks a graph of one relation with edge ids for draws."""
     if not isinstance(out_edges, ChunkedGraph):
         raise TypeError(
             f"random_walk: 'out_edges' must be a ChunkedGraph (got "
@@ -211,7 +212,7 @@ class _Vertices:
         return self._known[first:last]
 
     def _check_jumps(self, bound: float) -> None:
-        """What walks to each vertex once would never end otherwise."""
+        """Rejects duplicate ids, with which a walk would never end."""
         for vertex, next_vertex in pairwise(self._known):
             if vertex == next_vertex:  # equal ids have equal draws
                 raise ValueError(
@@ -226,7 +227,7 @@ class _Vertices:
 
 
 class _SparkWalkGraph(_Vertices):
-    """A graph on a cluster, for walkers: it is kept there while they walk."""
+    """A graph cached on a cluster during a walk."""
 
     def __init__(self, vertices: DataFrame, edges: DataFrame, seed: int):
         super().__init__(vertices, seed)
@@ -280,7 +281,7 @@ class _SparkWalkGraph(_Vertices):
 
 
 class _StoredWalkGraph(_Vertices):
-    """A graph on disk by source, of which walkers' vertices are read."""
+    """A graph on disk by source; reads the edges of walkers' vertices."""
 
     def __init__(self, vertices: DataFrame, graph: ChunkedGraph, seed: int):
         super().__init__(vertices, seed)
@@ -296,7 +297,7 @@ class _StoredWalkGraph(_Vertices):
         drawn = draws.uniform(id.long(), self.seed, draws.EDGE_ORDER)
         column = torch.repeat_interleave(length)
         order = np.lexsort([target.numpy(), drawn.numpy(), column.numpy()])
-        # A vertex that is not stored has no edges.
+        # A missing vertex has no edges.
         degree = np.zeros(len(node), np.int64)
         degree[: len(length)] = length.numpy()
         first = np.cumsum(degree) - degree

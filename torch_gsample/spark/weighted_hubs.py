@@ -1,8 +1,8 @@
-"""Draws by weight in columns that are too long to be a row.
+"""Weighted draws in columns too long for one row.
 
-A weighted draw depends on all weights of its column, and the next one on what
-was drawn before. So they meet in one task: as plain bytes, in bins that were
-packed by many tasks, 8 bytes an edge. All else of a hub stays spread.
+A weighted draw depends on all weights of its column and on earlier draws. So
+one task holds the weights, as plain bytes in bins packed by many tasks, 8
+bytes an edge. All other columns of a hub stay distributed.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ _BIN = OWN + 'bin'
 
 
 def pack_columns(hubs: DataFrame, timed: bool, largest: int) -> DataFrame:
-    """Packs the weights of hubs, as many of a bin as a task may sort.
+    """Packs the weights of hubs, in bins that a task may sort.
 
     Args:
         hubs (DataFrame): ``dst``, ``position``, ``weight`` and, with times,
@@ -27,8 +27,8 @@ def pack_columns(hubs: DataFrame, timed: bool, largest: int) -> DataFrame:
         largest (int): Edges of a bin.
 
     Returns:
-        DataFrame: ``node``, the number of the bin, and for each packed column
-        bytes, in the order of positions.
+        DataFrame: ``node``, the index of the bin, and the bytes of each packed
+        column, in the order of positions.
     """
 
     @arrow_udf('binary')
@@ -50,8 +50,8 @@ def select_by_weight(
 
     Args:
         nodes (DataFrame): Distinct ``node`` and, with times, ``time``.
-        packed (DataFrame): What :func:`pack_columns` returned.
-        selection (Selection): How to select.
+        packed (DataFrame): The result of :func:`pack_columns`.
+        selection (Selection): The options of the selection.
 
     Returns:
         DataFrame: The columns of ``nodes``, ``slot`` and ``position``.
@@ -80,7 +80,7 @@ def select_by_weight(
 def _select_in_hub(
     rows: pa.Table, selection: Selection
 ) -> Iterator[tuple[torch.Tensor, ...]]:
-    """Yields what each row of one node selects, column by column."""
+    """Yields the selection of each row of one node, column by column."""
     bins = rows.filter(pc.is_valid(rows[_BIN])).sort_by(_BIN)
     weight = _unpack(bins[OWN + 'weight'], torch.float64)
     indptr = torch.tensor([0, len(weight)])

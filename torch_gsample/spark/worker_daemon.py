@@ -1,7 +1,7 @@
-"""Forks the Python workers of Spark, with the package imported already.
+"""Forks Spark's Python workers with the package already imported.
 
-A worker that must import torch and this package by itself takes seconds to
-start. :func:`local_session` runs this in place of Spark's own daemon.
+A worker that imports torch and this package itself takes seconds to start.
+:func:`local_session` uses this daemon instead of Spark's.
 """
 
 import gc
@@ -11,6 +11,6 @@ from pyspark.daemon import manager
 import torch_gsample.spark.stored_batches  # noqa: F401
 
 if __name__ == '__main__':
-    # A worker collects garbage after each task: what was imported is none.
+    # A worker collects garbage after each task; imported objects are exempt.
     gc.freeze()
     manager()

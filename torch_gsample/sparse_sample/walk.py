@@ -227,8 +227,8 @@ def count_visits(
 def _square(matrix: M, name: str) -> M:
     if matrix.num_rows != matrix.num_cols:
         raise ValueError(
-            f'{name}: the matrix must be square, to walk from columns on '
-            f'as rows (got shape {list(matrix.shape)})'
+            f'{name}: the matrix must be square, as walks use its '
+            f'columns as rows (got shape {list(matrix.shape)})'
         )
     return matrix
 

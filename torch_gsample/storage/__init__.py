@@ -1,7 +1,7 @@
 """Graphs and features larger than memory, and samplers that read them.
 
-Graphs, edge files and features come in; samples of a graph on disk and rows of
-its features go out, and what a model returns for all its nodes.
+Graphs, edge files and features come in; samples of a graph on disk, rows of
+its features, and a model's outputs for all nodes go out.
 """
 
 from torch_gsample.storage.feature_file import FeatureFile

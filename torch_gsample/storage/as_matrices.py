@@ -6,9 +6,9 @@ from typing import Any
 class Matrices:
     """Gives a graph on disk its matrices; see ``storage.matrices``."""
 
-    #: Memory of the cache of matrices, which samplers of programs have.
+    #: Cache memory of matrices that program samplers open.
     cache_bytes: int = 256 << 20
-    #: The module that opens matrices, which is above that of graphs.
+    #: The module that opens matrices; it imports this package's graphs.
     _matrices: Any = None
 
     def matrix(
@@ -22,28 +22,28 @@ class Matrices:
     ) -> Any:
         """Returns a relation as a :class:`~torch_gsample.SparseSample`.
 
-        Its edges stay on disk; in memory are 8 bytes for each node, and a
-        cache. Programs on it sample what they sample in memory: what they
-        extract, ``A[:, nodes]``, is read when it is looked at, and
-        ``individual_sample`` of it, or a step of a walk, reads the drawn edges
-        alone. Reductions, such as ``(A ** 2).sum(dim=1)``, scan the graph
-        once, and are cached in a folder next to it.
+        Its edges stay on disk. Memory holds 8 bytes for each node, and a
+        cache. Programs draw the same samples as in memory. An extract,
+        ``A[:, nodes]``, is read at its first use; ``individual_sample`` of it,
+        or a step of a walk, reads only the drawn edges. Reductions, such as
+        ``(A ** 2).sum(dim=1)``, scan the graph once, and are cached in a
+        folder next to it.
 
         Args:
             edge_type (Tuple[str, str, str], optional): The relation, if there
                 are several.
             cache_bytes (int, optional): Memory of the cache of blocks, in
                 each process; :attr:`cache_bytes` of the graph if not given.
-            engine (str, optional): As of :class:`RandomReadSampler`.
-            use_weights (bool, optional): Whether its values are the weights
-                of edges, if the graph has them; ones if not.
-            model (DiskModel, optional): The disk, by which reads are planned.
+            engine (str, optional): See :class:`RandomReadSampler`.
+            use_weights (bool, optional): Whether its values are the edge
+                weights, if the graph has them; otherwise they are 1.
+            model (DiskModel, optional): The disk model for planning reads.
 
         Raises:
             KeyError: If there is no such relation.
             OSError: If a file cannot be read.
             ValueError: If an argument is invalid (the message names the rule),
-                or a file is not as it was written.
+                or a file is damaged.
 
         Example:
             >>> import tempfile, torch
@@ -70,7 +70,7 @@ class Matrices:
         return matrices[edge_type]
 
     def matrices(self, **options: Any) -> dict[Any, Any]:
-        """Returns all relations as matrices, whose cache is one.
+        """Returns all relations as matrices that share one cache.
 
         Args:
             **options (optional): Those of :meth:`matrix`.
@@ -84,10 +84,10 @@ class Matrices:
 
         Args:
             name (str): The sampler, for messages.
-            weight_attr (str, optional): Whether it asks for weights.
+            weight_attr (str, optional): Selects the stored weights, if given.
 
         Raises:
-            ValueError: If it does, and there are none.
+            ValueError: If it is given and the graph has no weights.
         """
         return self._matrices.open_programs(self, name, weight_attr)
 
@@ -97,12 +97,12 @@ class Matrices:
         """Writes the edges by row, next to the graph, for walks along edges.
 
         Matrices of the graph then have rows as well: ``A[nodes, :]``,
-        ``A.random_walk``. It takes the space of the graph once more, and is
-        done once for the content of a graph.
+        ``A.random_walk``. It takes the graph's disk space again, and runs once
+        for each graph content.
 
         Args:
             memory_limit (int, optional): Bytes to use.
-            chunk_bytes (int, optional): As of :meth:`write`.
+            chunk_bytes (int, optional): See :meth:`write`.
 
         Raises:
             ImportError: If DuckDB or PyArrow are not installed.

@@ -1,4 +1,4 @@
-"""Work that is done in a thread, one piece at a time."""
+"""Runs work in a background thread, one task at a time."""
 
 import os
 import threading
@@ -10,8 +10,8 @@ class Background:
     """Runs a function in a thread.
 
     Args:
-        function (Callable): Called with an event that, once set, asks it to
-            end early.
+        function (Callable): Called with an event. When the event is set, it
+            should end early.
     """
 
     def __init__(self, function: Callable[[threading.Event], Any]):
@@ -44,7 +44,7 @@ class Background:
             raise self._error
 
     def stop(self) -> None:
-        """Asks it to end, and waits until it did."""
+        """Requests the end of the function and waits for it."""
         self._stop.set()
         if threading.current_thread() is not self._thread:
             self._thread.join()

@@ -1,7 +1,7 @@
 """Reads single items of a file, block by block, through a cache.
 
-Positions of items come in, items go out. Only the blocks that hold them are
-read: sorted, neighbours joined to one read, all reads of a call at once.
+Positions of items come in, items go out. Only their blocks are read: sorted,
+adjacent ones merged into one read, all reads of a call in flight together.
 """
 
 import ctypes
@@ -16,18 +16,18 @@ from torch_gsample.storage.checksums import CheckedFile
 from torch_gsample.storage.crc32c import BLOCK, functions, pointer
 from torch_gsample.storage.reading import ReadableFile, page_aligned
 
-#: Blocks that are read together: what a call needs beside the cache.
+#: Blocks read together: the memory of a call in addition to the cache.
 GROUP = 8192
 
 
 @dataclass(frozen=True)
 class Runs:
-    """Items of a file, in runs that lie in one block each.
+    """Items of a file, grouped into runs within one block.
 
     Args:
-        offset (numpy.ndarray): int64 ``[n]``, where items are in the file.
+        offset (numpy.ndarray): int64 ``[n]``, the file offset of each item.
         first (numpy.ndarray): int64 ``[num_runs]``, the first item of each.
-        length (numpy.ndarray): int64 ``[num_runs]``, how many it has.
+        length (numpy.ndarray): int64 ``[num_runs]``, its number of items.
     """
 
     offset: np.ndarray
@@ -40,16 +40,16 @@ class Runs:
         return self.offset[self.first] // BLOCK
 
     def take(self, index: np.ndarray | slice) -> 'Runs':
-        """Returns some of the runs."""
+        """Returns a subset of the runs."""
         return Runs(self.offset, self.first[index], self.length[index])
 
 
 class BlockCache:
-    """Keeps blocks that were read, as many as fit in memory.
+    """Caches blocks, as many as fit in memory.
 
-    A block that is needed again is marked; where room is needed, a hand goes
-    round over the blocks, spares the marked ones once and takes the others
-    (the second chance of CLOCK, as in SIEVE).
+    A block that is used again is marked. For eviction, a hand moves around the
+    slots, clears marks and evicts the first unmarked block (the second chance
+    of CLOCK, as in SIEVE).
 
     Args:
         num_blocks (int): Number of blocks of the file.
@@ -66,15 +66,15 @@ class BlockCache:
         self._hand = 0
 
     def find(self, offset: np.ndarray, out: np.ndarray) -> np.ndarray:
-        """Copies items whose blocks are there, and marks these.
+        """Copies items of cached blocks, and marks these blocks.
 
         Args:
-            offset (numpy.ndarray): int64 ``[n]``, multiples of the size of an
-                item, in the file.
+            offset (numpy.ndarray): int64 ``[n]``, offsets in the file,
+                multiples of the item size.
             out (numpy.ndarray): ``[n]``, items of 4 or 8 bytes, or blocks.
 
         Returns:
-            numpy.ndarray: int64, the numbers of the items that are missing.
+            numpy.ndarray: int64, the indices of the missing items.
         """
         assert out.itemsize in (4, 8, BLOCK), out.dtype
         missing = np.empty(len(offset), np.int64)
@@ -93,7 +93,7 @@ class BlockCache:
         return missing[:count]
 
     def addresses(self, block: np.ndarray) -> np.ndarray:
-        """Returns where blocks are in memory, or 0, and marks these.
+        """Returns the addresses of cached blocks, 0 for others; marks them.
 
         Args:
             block (numpy.ndarray): int64 ``[n]``.
@@ -103,7 +103,7 @@ class BlockCache:
         return np.where(slot < 0, 0, self.data.ctypes.data + slot * BLOCK)
 
     def insert(self, block: np.ndarray, data: np.ndarray) -> None:
-        """Adds different blocks that are not there; the last ones stay.
+        """Adds distinct blocks that are not cached; the last ones remain.
 
         Args:
             block (numpy.ndarray): int64 ``[n]``.
@@ -124,7 +124,7 @@ class BlockCache:
         order = np.roll(np.arange(self.capacity), -self._hand)
         spared = self._marked[order]
         free = order[~spared]
-        if len(free) < count:  # all were passed, and lost their marks
+        if len(free) < count:  # all marks are cleared
             self._marked[:] = False
             free = np.concatenate([free, order[spared]])[:count]
         else:
@@ -141,7 +141,7 @@ class BlockReader:
     Args:
         file (ReadableFile): The file.
         size (int): Its size in bytes.
-        checked (CheckedFile): Checks what is read.
+        checked (CheckedFile): Checks blocks.
         cache_bytes (int): Memory of the cache.
         engine (str, optional): See :meth:`File.read_ranges`.
     """
@@ -171,15 +171,15 @@ class BlockReader:
 
     @property
     def path(self) -> Any:
-        """The file, or what knows it by the offset."""
+        """The file, or the :class:`Stripes` that map offsets to files."""
         return self._file.path
 
     def gather(self, offset: np.ndarray, dtype: np.dtype) -> np.ndarray:
-        """Returns the items at some offsets in the file.
+        """Returns the items at offsets in the file.
 
         Args:
-            offset (numpy.ndarray): int64 ``[n]``, multiples of the size of an
-                item, inside the file.
+            offset (numpy.ndarray): int64 ``[n]``, multiples of the item size,
+                inside the file.
             dtype (numpy.dtype): The items' dtype, of 4 or 8 bytes; ``V4096``
                 for whole blocks.
 
@@ -203,14 +203,14 @@ class BlockReader:
         place: np.ndarray,
         out: np.ndarray,
     ) -> None:
-        """Copies items of some blocks, each of which is read once.
+        """Copies items of blocks, reading each block once.
 
         Args:
             block (numpy.ndarray): int64 ``[n]``, ascending, at most ``GROUP``.
             runs (Runs): Items that lie in one block each.
             place (numpy.ndarray): int64 ``[num_runs]``, the position of that
                 block in ``block``.
-            out (numpy.ndarray): Where items go.
+            out (numpy.ndarray): Receives the items.
 
         Raises:
             OSError: If the file cannot be read.
@@ -244,7 +244,7 @@ class BlockReader:
     def _gather_missing(
         self, index: np.ndarray, offset: np.ndarray, out: np.ndarray
     ) -> None:
-        """Reads the blocks of ascending offsets, some at a time."""
+        """Reads the blocks of ascending offsets, group by group."""
         block = offset // BLOCK
         starts = np.flatnonzero(np.diff(block, prepend=-1))
         for first in range(0, len(starts), GROUP):
@@ -261,7 +261,7 @@ class BlockReader:
             self._cache.insert(wanted, self._staging[: len(wanted) * BLOCK])
 
     def _read(self, block: np.ndarray) -> None:
-        """Reads ascending blocks to the begin of the staging memory."""
+        """Reads ascending blocks into the start of the staging memory."""
         first, count = merged(block)
         offset, size = first * BLOCK, count * BLOCK
         size[-1] = min(int(size[-1]), self._size - int(offset[-1]))

@@ -1,7 +1,6 @@
 """Checks blocks of a relation by their checksums: version 2 of the format.
 
-Blocks that were read come in; an error goes out if they are not what was
-written.
+Blocks come in; damaged ones are an error.
 """
 
 import os
@@ -29,11 +28,11 @@ from torch_gsample.storage.reading import File, ReadableFile, page_aligned
 class CheckedBlocks(CheckedFile):
     """Checks blocks by the checksums in a file: version 2 of the format.
 
-    That file is read into memory, which forked processes share.
+    The checksum file is read into memory that forked processes share.
 
     Raises:
-        OSError: If that file cannot be read.
-        ValueError: If it is not as it was written.
+        OSError: If the checksum file cannot be read.
+        ValueError: If it is damaged.
     """
 
     def __init__(
@@ -135,7 +134,7 @@ class CheckedBlocks(CheckedFile):
 def checked_file(
     folder: Path, meta: GraphMeta, relation: RelationMeta, verify: str
 ) -> CheckedFile:
-    """Returns what checks a relation of a graph of any version."""
+    """Returns the checker for a relation, for any version of the format."""
     kind = CheckedChunks if meta.version == 1 else CheckedBlocks
     return kind(folder, meta, relation, verify)
 
@@ -161,7 +160,7 @@ def _read_table(
 
 
 def merged(block: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Joins neighbours of ascending blocks to ranges.
+    """Merges adjacent ascending blocks into ranges.
 
     Returns:
         Tuple[numpy.ndarray, numpy.ndarray]: The first block of each range,

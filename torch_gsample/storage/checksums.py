@@ -1,8 +1,8 @@
-"""Which parts of a file are whole: each is checked when it is first read.
+"""Checks the parts of a file at their first read.
 
-Chunks, or ranges of bytes that are wanted, come in; an error goes out if they
-are not what was written. Version 1 of the format has checksums of chunks;
-those of blocks are checked in `checked_blocks.py`.
+Chunks, or requested byte ranges, come in; damaged ones are an error. Version 1
+of the format has checksums of chunks; `checked_blocks.py` checks those of
+blocks.
 """
 
 import mmap
@@ -31,7 +31,7 @@ from torch_gsample.storage.reading import (
     page_aligned,
 )
 
-PIECE = 1 << 20  # bytes that a thread reads at a time
+PIECE = 1 << 20  # bytes of one read by a thread
 
 
 #: When data is checked.
@@ -39,10 +39,9 @@ VERIFY = ('always', 'once', 'never')
 
 
 class CheckedFile:
-    """Remembers which parts of a relation were read and are whole.
+    """Remembers which parts of a relation were read and found intact.
 
-    It holds for this process and those that are forked from it, and until
-    the file changes.
+    This holds for this process and its forks, until the file changes.
 
     Args:
         folder (Path): The folder of the graph.
@@ -61,7 +60,7 @@ class CheckedFile:
         self._folder, self._meta = folder, meta
         self._relation, self._verify = relation, verify
         self._file: tuple[int, ...] = ()
-        with suppress(OSError):  # of a copy where there is no file yet
+        with suppress(OSError):  # a copy, when the file does not exist yet
             self._file = tuple(
                 number
                 for path in meta.files(folder, relation)
@@ -73,22 +72,22 @@ class CheckedFile:
         raise NotImplementedError
 
     def check(self, file: ReadableFile, chunk: int, data: np.ndarray) -> None:
-        """Checks the bytes of a chunk that was read.
+        """Checks the bytes of a chunk.
 
         Raises:
-            ValueError: If they are not those that were written.
+            ValueError: If they are damaged.
         """
         raise NotImplementedError
 
     def read(
         self, file: ReadableFile, begin: np.ndarray, end: np.ndarray
     ) -> None:
-        """Reads and checks what has ranges of bytes that are wanted.
+        """Reads and checks the blocks or chunks of byte ranges.
 
         Args:
             file (ReadableFile): The file.
-            begin (numpy.ndarray): int64 ``[n]``, where they begin.
-            end (numpy.ndarray): int64 ``[n]``, where they end.
+            begin (numpy.ndarray): int64 ``[n]``, the starts of the ranges.
+            end (numpy.ndarray): int64 ``[n]``, the ends of the ranges.
 
         Raises:
             OSError: If the file cannot be read.
@@ -109,10 +108,10 @@ class CheckedFile:
         Args:
             file (ReadableFile): The file.
             offset (numpy.ndarray): int64 ``[n]``, multiples of 4,096.
-            size (numpy.ndarray): int64 ``[n]``, multiples of it but at the
-                end of the file.
+            size (numpy.ndarray): int64 ``[n]``, multiples of 4,096, except at
+                the end of the file.
             out (numpy.ndarray): uint8.
-            engine (str): How it reads.
+            engine (str): The read engine.
 
         Raises:
             OSError: If the file cannot be read.
@@ -123,11 +122,11 @@ class CheckedFile:
     def read_bytes(
         self, file: ReadableFile, begin: int, out: np.ndarray
     ) -> None:
-        """Reads bytes from any offset on, and checks them.
+        """Reads bytes at any offset, and checks them.
 
         Args:
             file (ReadableFile): The file.
-            begin (int): Where they begin.
+            begin (int): Their offset.
             out (numpy.ndarray): uint8 ``[size]``.
 
         Raises:
@@ -138,7 +137,7 @@ class CheckedFile:
         file.read(begin, out)
 
     def _of(self, file: ReadableFile) -> np.ndarray:
-        """Returns for each part whether it is whole in this very file."""
+        """Returns for each part whether it was found intact in this file."""
         identity = file.identity()
         if self._verify == 'always' or self._file != identity:
             self._whole = shared_zeros(self._num_parts())
@@ -151,7 +150,7 @@ class CheckedFile:
 
 
 class CheckedChunks(CheckedFile):
-    """Remembers which chunks are whole: version 1 of the format."""
+    """Remembers which chunks are intact: version 1 of the format."""
 
     def _num_parts(self) -> int:
         return len(self._relation.chunks)
@@ -181,7 +180,7 @@ class CheckedChunks(CheckedFile):
         wanted = np.flatnonzero(touched(first, last, len(starts)) & ~whole)
         if len(wanted) == 0:
             return
-        # Forked processes that begin together begin at different chunks.
+        # Forked processes that start together start at different chunks.
         wanted = np.roll(wanted, os.getpid() % len(wanted))
 
         def check(chunk: int) -> None:
@@ -201,13 +200,13 @@ class CheckedChunks(CheckedFile):
         out: np.ndarray,
         engine: str,
     ) -> str:
-        """See :meth:`CheckedFile.read_ranges`: chunks are read before."""
+        """See :meth:`CheckedFile.read_ranges`; whole chunks are read first."""
         self.read(file, offset, offset + size)
         return file.read_ranges(offset, size, out, engine)
 
 
 def shared_zeros(size: int) -> np.ndarray:
-    """Returns bool ``[size]`` that forked processes have in common."""
+    """Returns bool ``[size]`` that forked processes share."""
     return np.frombuffer(mmap.mmap(-1, max(size, 1)), bool)[:size]
 
 
@@ -252,10 +251,10 @@ def _compare(
 def check_header(
     path: Any, relation: RelationMeta, chunk: int, data: bytes
 ) -> None:
-    """Checks the first bytes of a chunk, its header at least.
+    """Checks the first bytes of a chunk, including its header.
 
     Raises:
-        ValueError: If they are not what the chunk table says.
+        ValueError: If they do not match the chunk table.
     """
     header = relation.header(chunk)
     if data[: len(header)] != header:
@@ -267,9 +266,9 @@ def check_header(
 
 
 def read_times(folder: Path, meta: GraphMeta, number: int) -> np.ndarray:
-    """Reads the times of nodes into memory, which forked processes share.
+    """Reads the times of nodes into memory shared with forks.
 
-    Those of graphs that were written before they had a checksum are not
+    Graphs of earlier versions have no checksum, and their times are not
     checked.
 
     Args:

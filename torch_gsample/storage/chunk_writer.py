@@ -1,7 +1,7 @@
-"""Cuts sorted edges into chunks, and writes a graph so that it is whole.
+"""Cuts sorted edges into chunks, and writes a graph atomically.
 
-Batches of edges, ascending by destination, come in; a directory in the format
-of ``docs/storage.md`` comes out, or nothing.
+Batches of edges, ascending by destination, come in; a complete directory in
+the format of ``docs/storage.md`` goes out, or none.
 """
 
 import contextlib
@@ -26,11 +26,11 @@ from torch_gsample.storage.format import (
 )
 from torch_gsample.storage.stripes import STRIPE, stripe_text
 
-#: The least size of a chunk: its header, a node and a few edges.
+#: The minimum size of a chunk: its header, a node and a few edges.
 MIN_CHUNK_BYTES = 256
 
 
-#: Marks a directory whose graph did not get its name yet.
+#: Marks a directory whose graph is not complete yet.
 PENDING = 'pending'
 
 
@@ -38,14 +38,14 @@ PENDING = 'pending'
 def new_directories(
     path: Path, others: Sequence[Path] = ()
 ) -> Iterator[list[Path]]:
-    """Makes directories that get their names when all are complete.
+    """Creates directories that are renamed when all are complete.
 
-    An error on the way removes them. After a crash there is nothing under the
-    name ``path``. What hidden directories there are, the next writer there
-    removes; the others, if they have their names already, too.
+    An error removes them. After a crash, ``path`` does not exist; the next
+    writer there removes the hidden directories, and other directories that
+    were already renamed.
 
     Args:
-        path (Path): The last one that gets its name.
+        path (Path): The directory that is renamed last.
         others (Sequence[Path]): The others.
 
     Raises:
@@ -80,7 +80,7 @@ def new_directories(
                 (folder / PENDING).touch()
             for name in [*os.listdir(folder), '.']:
                 sync(folder / name)
-            os.chmod(folder, 0o777 & ~_umask())  # mkdtemp's: the owner's alone
+            os.chmod(folder, 0o777 & ~_umask())  # not mkdtemp's mode
         for folder, target in zip(made, targets, strict=True):
             os.rename(folder, target)
             named.append(target)
@@ -99,9 +99,9 @@ def new_directories(
 
 
 def _remove_orphan(directory: Path, path: Path) -> None:
-    """Removes what a writer of the graph at ``path`` left when it was killed.
+    """Removes the remains of a killed writer of the graph at ``path``.
 
-    Its last step is to give the graph its name, and that one does not exist.
+    A writer creates ``path`` in its last step, and it does not exist.
     """
     if os.path.lexists(path):
         return
@@ -130,12 +130,12 @@ def sync(path: Any) -> None:
 def write_description(
     folders: list[Path], meta: GraphMeta, path: Path
 ) -> None:
-    """Writes what directories say of themselves, the last files of a graph.
+    """Writes the descriptions of directories, the last files of a graph.
 
     Args:
         folders (List[Path]): The directories, that of the graph first.
         meta (GraphMeta): The graph.
-        path (Path): Where its directory will be.
+        path (Path): The final path of its directory.
     """
     for number, folder in enumerate(folders[1:], 1):
         text = stripe_text(meta, number, path.absolute())
@@ -144,14 +144,14 @@ def write_description(
 
 
 class ChunkSink(Protocol):
-    """What takes chunks, one after the other."""
+    """Receives chunks in order."""
 
     def write(self, chunk: np.ndarray) -> None:
         """Writes a chunk, uint8."""
 
 
 class ChunkFiles:
-    """The files of a relation: chunks in turns, and checksums of blocks.
+    """The files of a relation: chunks in turn, and checksums of blocks.
 
     Args:
         folders (List[Path]): The directories, that of the graph first.
@@ -201,15 +201,15 @@ class ChunkFiles:
 class RelationWriter:
     """Writes the chunks of one relation.
 
-    A chunk takes as many whole nodes as fit in ``chunk_bytes``. The edges of
-    a node that does not fit in a chunk of its own are split.
+    A chunk takes as many whole nodes as fit in ``chunk_bytes``. The edges of a
+    node that exceeds a chunk are split.
 
     Args:
-        file (ChunkSink): Where chunks go.
+        file (ChunkSink): Receives the chunks.
         meta (RelationMeta): The relation; gets its chunk table and its number
             of edges.
-        chunk_bytes (int): The most bytes of a chunk before it is padded.
-        alignment (int): What chunks are padded to.
+        chunk_bytes (int): The maximum bytes of a chunk, without padding.
+        alignment (int): Chunks are padded to a multiple of it.
         first_node (int, optional): The first destination.
     """
 
@@ -230,8 +230,8 @@ class RelationWriter:
         self._fixed = meta.places(0, 0)['end'] + ITEM * len(self._names)
         self._pending: list[dict[str, np.ndarray]] = []
         self._size = 0  # pending edges
-        self._node = first_node  # of the next chunk
-        self._last = first_node  # the last destination that came
+        self._node = first_node  # the first node of the next chunk
+        self._last = first_node  # the last destination so far
         self._table: list[list[int]] = []
         self._offset = 0
 
@@ -241,8 +241,8 @@ class RelationWriter:
         Args:
             col (numpy.ndarray): int64 ``[num_edges]``, their destinations,
                 ascending from call to call.
-            **arrays (numpy.ndarray): ``neighbor`` and what else the relation
-                has, ``[num_edges]`` each.
+            **arrays (numpy.ndarray): ``neighbor`` and the other arrays of the
+                relation, ``[num_edges]`` each.
 
         Raises:
             IndexError: If a node is not in the graph.
@@ -270,7 +270,7 @@ class RelationWriter:
             self._cut()
 
     def finish(self) -> None:
-        """Writes what is left, and completes the relation."""
+        """Writes the remaining edges, and completes the relation."""
         while self._node < self._meta.num_cols:
             self._join()
             self._cut()
@@ -287,11 +287,11 @@ class RelationWriter:
             ]
 
     def _cut(self) -> None:
-        """Writes the first chunk of what is pending.
+        """Writes the first chunk of the pending edges.
 
         A chunk with the nodes up to i takes 8 bytes for each and those of
-        their edges. The last pending node may get further edges, but is only
-        reached when all of it has come, as more is pending than fits.
+        their edges. The last pending node may get further edges, but more is
+        pending than fits: the cut reaches that node only when it is complete.
         """
         col = self._pending[0]['col']
         room = self._chunk_bytes - self._fixed

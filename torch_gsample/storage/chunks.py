@@ -1,4 +1,4 @@
-"""The arrays of a chunk, and what must hold of them."""
+"""The arrays of a chunk and their invariants."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ def chunk_arrays(
     """Returns the arrays of a chunk, as views of its bytes.
 
     Raises:
-        ValueError: If its header is not what the chunk table says.
+        ValueError: If its header does not match the chunk table.
     """
     row = relation.chunks[chunk]
     check_header(path, relation, chunk, data[: HEADER.size].tobytes())
@@ -41,7 +41,7 @@ def chunk_arrays(
 def check_offsets(
     path: Any, relation: RelationMeta, chunk: int, offset: np.ndarray
 ) -> None:
-    """Checks where the columns of a chunk begin.
+    """Checks the offsets of a chunk's columns.
 
     Raises:
         ValueError: If offsets do not ascend from 0 to the number of edges.

@@ -1,4 +1,4 @@
-"""Columns of a relation on disk: where they are, and what they draw."""
+"""Columns of a relation on disk: their positions and draws."""
 
 import ctypes
 from typing import Any
@@ -54,17 +54,18 @@ def sample_columns(
     weight: Tensor | None = None,
     edge_time: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Draws at columns whose weights and times, if they have any, are read.
+    """Draws at columns whose weights and times were read, if there are any.
 
     Args:
         start (torch.Tensor): int64 ``[n]``, position of each column.
         length (torch.Tensor): int64 ``[n]``.
         frontier (Frontier): The nodes of the columns.
-        fanout (int): Edges of a column.
-        hop (int): The number of the hop.
-        relation (int): The number of the relation.
-        options (Dict[str, Any]): Of the operators.
-        weight (torch.Tensor, optional): Of all edges, column by column.
+        fanout (int): Edges per column.
+        hop (int): The index of the hop.
+        relation (int): The index of the relation.
+        options (Dict[str, Any]): Options of the operators.
+        weight (torch.Tensor, optional): The weights of all edges, column by
+            column.
         edge_time (torch.Tensor, optional): Likewise.
 
     Returns:
@@ -121,10 +122,9 @@ class RelationReader:
         }
 
     def bounds(self, node: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns where the edges of nodes start, and how many there are.
+        """Returns the first edge position and the degree of each node.
 
-        A node's edges begin in the first chunk that has it, and end in the
-        last one.
+        The edges of a node start in its first chunk and end in its last.
 
         Raises:
             ValueError: If the offsets on disk are malformed.
@@ -155,7 +155,7 @@ class RelationReader:
         """Returns items of an array at positions of edges."""
         at = position.numpy()
         dtype = self._meta.dtype(name)
-        if len(self._first) == 1:  # no table is looked at
+        if len(self._first) == 1:  # no lookup is needed
             place = self._places[name] + at * dtype.itemsize
         else:
             chunk = np.searchsorted(self._first, at, 'right') - 1
@@ -167,7 +167,7 @@ class RelationReader:
         """Returns the neighbours and ids of edges.
 
         Raises:
-            ValueError: If a neighbour on disk is no node.
+            ValueError: If a neighbour on disk is not a node.
         """
         neighbor = self.items('neighbor', position)
         check_neighbors(self._blocks.path, self._meta, neighbor, position)
@@ -198,7 +198,7 @@ class RelationReader:
         weighted: bool,
         with_times: bool = True,
     ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
-        """Draws at a frontier, and returns the times of edges, too."""
+        """Draws at a frontier; also returns the times of edges."""
         if self._appended is not None:
             return self._draw_joined(relation, hop, frontier, fanout, options)
         start, length = self.bounds(frontier.node)
@@ -238,18 +238,18 @@ class RelationReader:
         fanout: int,
         options: dict[str, Any],
     ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
-        """Draws at columns that have appended edges, maybe.
+        """Draws at columns that may have appended edges.
 
-        Both parts of a column are merged by time, the appended ones last, as
-        a graph has them that is written at once: so draws are equal.
+        Both parts of a column are merged by time, appended edges last, as in a
+        graph written at once, so draws are equal.
         """
         appended, timed = self._appended, self._meta.widths['time'] > 0
-        assert appended is not None  # only graphs without weights have some
+        assert appended is not None  # implies no weights
         node = frontier.node.clamp(max=self._meta.num_cols - 1)
         start, length = torch.zeros(2, len(node), dtype=torch.int64)
         if self._meta.num_cols:
             start, length = self.bounds(node)
-            length = length.where(node == frontier.node, 0)  # the others: new
+            length = length.where(node == frontier.node, 0)  # others are new
         begin, count = map(
             torch.from_numpy, appended.bounds(frontier.node.numpy())
         )
@@ -303,7 +303,7 @@ def check_neighbors(
         position (torch.Tensor): int64 ``[n]``, of their edges.
 
     Raises:
-        ValueError: If one is none.
+        ValueError: If one is not a node.
     """
     if len(neighbor) == 0:
         return
@@ -331,7 +331,7 @@ def check_weights(
         position (torch.Tensor): int64 ``[n]``, of their edges.
 
     Raises:
-        ValueError: If one is not.
+        ValueError: If one is negative or not finite.
     """
     valid = weight.isfinite() & (weight >= 0)
     if not bool(valid.all()):
@@ -345,7 +345,7 @@ def check_weights(
 
 
 def _byte_of(meta: RelationMeta, name: str, edge: int) -> int:
-    """Returns where an item of an edge is in the file."""
+    """Returns the file offset of an item of an edge."""
     table = meta.chunks
     chunk = int(np.searchsorted(table[:, FIRST], edge, 'right')) - 1
     place = meta.places(int(table[chunk, NODES]), int(table[chunk, EDGES]))

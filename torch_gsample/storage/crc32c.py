@@ -1,7 +1,7 @@
 """CRC-32C of bytes, and of blocks of files.
 
 Bytes come in, checksums or the first damaged block go out. The checksum of a
-block covers the generation and the number of the block, too.
+block also covers the generation and the block's index.
 """
 
 import ctypes
@@ -52,9 +52,9 @@ def crc32c(data: Any, crc: int = 0, tables: bool = False) -> int:
 
     Args:
         data (bytes or numpy.ndarray): The bytes.
-        crc (int, optional): The checksum of what was before them.
-        tables (bool, optional): Whether to leave the processor's instruction
-            alone.
+        crc (int, optional): The checksum of the preceding bytes.
+        tables (bool, optional): Whether to use tables instead of the
+            processor's instruction.
 
     Example:
         >>> hex(crc32c(b'123456789'))
@@ -78,7 +78,7 @@ def block_checksums(
 
     Args:
         data (numpy.ndarray): uint8 ``[num_blocks * block_bytes]``, contiguous.
-        first (int): The number of the first block in its file.
+        first (int): The index of the first block in its file.
         generation (int): The generation of the file.
         block_bytes (int, optional): Bytes of a block.
     """
@@ -106,16 +106,16 @@ def find_damage(
     generation: int,
     block_bytes: int,
 ) -> int:
-    """Returns the first block that is not what was written, or -1.
+    """Returns the first damaged block, or -1.
 
     Args:
-        data (numpy.ndarray): uint8, blocks of ranges one after the other.
+        data (numpy.ndarray): uint8, the blocks of all ranges, concatenated.
         first (numpy.ndarray): int64 ``[n]``, the first block of each range.
         count (numpy.ndarray): int64 ``[n]``, the number of its blocks.
         checksums (numpy.ndarray): uint32 ``[num_blocks]`` of all blocks.
-        checked (numpy.ndarray, optional): bool ``[num_blocks]``, which blocks
-            need no check; those that pass are added.
-        base (int): The offset of block numbers.
+        checked (numpy.ndarray, optional): bool ``[num_blocks]``, the blocks
+            that need no check; blocks that pass are added.
+        base (int): Added to block indices.
         generation (int): The generation of the file.
         block_bytes (int): Bytes of a block.
     """

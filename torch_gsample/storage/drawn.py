@@ -1,6 +1,6 @@
-"""What columns drew, where it lies: in memory, or in the files of an epoch.
+"""The edges drawn by columns, in memory or in the files of an epoch.
 
-Positions of columns come in, parts of what they drew go out.
+Positions of columns come in, parts of their drawn edges go out.
 """
 
 import ctypes
@@ -15,22 +15,22 @@ from torch_gsample.storage.pooled import empty_vector
 from torch_gsample.storage.spill import pieces_of
 from torch_gsample.storage.spill_array import SpillArray
 
-#: Columns that are taken before pages of files are given back.
+#: Columns that are copied before pages of files are released.
 _COLUMNS = 1 << 15
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """The edges that columns drew, which are next to each other.
+    """The edges drawn by columns; those of a column are contiguous.
 
     Args:
         start (torch.Tensor): int64 ``[n]``, the first item of each column.
-        offset (torch.Tensor): int64 ``[n + 1]``, how many items the columns
-            before have.
+        offset (torch.Tensor): int64 ``[n + 1]``, the number of items of all
+            earlier columns.
         row (torch.Tensor): Neighbours, int32 or int64.
         edge (torch.Tensor): Ids of edges, int32 or int64.
         on_disk (Tuple[SpillArray, ...], optional): Arrays whose items must be
-            checked before they are read.
+            checked before use.
     """
 
     start: Tensor
@@ -41,7 +41,7 @@ class Drawn:
 
     @classmethod
     def of_columns(cls, indptr: Tensor, row: Tensor, edge: Tensor) -> 'Drawn':
-        """Returns what all columns drew, one after the other."""
+        """Returns the draws of all columns, concatenated."""
         return cls(indptr[:-1], indptr, row.contiguous(), edge.contiguous())
 
     @classmethod
@@ -52,13 +52,13 @@ class Drawn:
         edge: SpillArray,
         place: np.ndarray,
     ) -> 'Drawn':
-        """Returns what some columns of an epoch drew.
+        """Returns the draws of some columns of an epoch.
 
         Args:
             indptr (SpillArray): int64 ``[num_columns + 1]``.
             row (SpillArray): ``[num_edges]``, int32 or int64.
             edge (SpillArray): ``[num_edges]``, int32 or int64.
-            place (numpy.ndarray): int64 ``[n]``, which columns.
+            place (numpy.ndarray): int64 ``[n]``, the indices of the columns.
         """
         start, offset = empty_vector(len(place)), empty_vector(len(place) + 1)
         starts, ends = start.numpy(), offset.numpy()
@@ -84,7 +84,7 @@ class Drawn:
         return cls(start, offset, row.tensor, edge.tensor, on_disk)
 
     def parts(self) -> Iterator[slice]:
-        """Yields slices of columns, which may be read until the next one."""
+        """Yields slices of columns; each is readable until the next one."""
         for part in _parts(len(self.start), bool(self.on_disk)):
             for array in self.on_disk:
                 first = self.start[part].numpy()

@@ -5,8 +5,7 @@ from typing import Any
 
 from torch_geometric.data import Data, FeatureStore, HeteroData, TensorAttr
 
-#: The group of edges in a graph without types, as PyG's distributed stores
-#: have it.
+#: The group of edges in a graph without types, as in PyG's distributed stores.
 EDGES = (None, None)
 
 

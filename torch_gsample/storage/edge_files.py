@@ -1,4 +1,4 @@
-"""Sorts edge files that are larger than memory, by DuckDB's external sort.
+"""Sorts edge files larger than memory with DuckDB's external sort.
 
 Parquet, CSV or ``.npy`` files come in; a :class:`GraphSource` goes out.
 """
@@ -18,7 +18,7 @@ from torch_gsample.storage.sources import (
     index_width,
 )
 
-_ROWS = 1 << 18  # of a batch that comes back from DuckDB
+_ROWS = 1 << 18  # rows of a batch from DuckDB
 _READERS = {
     '.parquet': 'read_parquet',
     '.pq': 'read_parquet',
@@ -52,8 +52,8 @@ def file_source(
         columns (Tuple[str, str], optional): Names of the columns of sources
             and destinations; the first two if not given.
         memory_limit (int): Bytes that DuckDB may use.
-        folder (Path): Where it may put files.
-        progress (bool): Whether to show how far it is.
+        folder (Path): DuckDB's temporary folder.
+        progress (bool): Whether to show progress.
     """
     database = _connect(memory_limit, folder, progress)
     by_type = data if isinstance(data, dict) else {None: data}
@@ -115,7 +115,7 @@ class _Table:
                 'batches of edges, or paths of edge files'
             )
         for path in paths:
-            os.stat(path)  # the error of a missing file names it
+            os.stat(path)  # raises an error that names a missing file
         suffixes = {p.suffix.lower() for p in paths}
         if len(suffixes) > 1 or not suffixes <= set(_READERS):
             raise ValueError(
@@ -205,7 +205,7 @@ class _Table:
         )
 
     def _read(self) -> Iterator[Edges]:
-        """By destination, then time, then place in the files."""
+        """Reads edges by destination, time and position in the files."""
         table, values = self._from()
         items = {'col': self._col, 'neighbor': self._row}
         items['edge_id'] = 'row_number() OVER () - 1'

@@ -37,17 +37,17 @@ from torch_gsample.storage.reading import ReadableFile, ReadAhead
 from torch_gsample.storage.sources import index_width
 from torch_gsample.storage.spill import Folder
 
-#: Edges that are selected, or looked at to select, at a time.
+#: Edges that are selected, or scanned for a selection, at a time.
 _SLICE = 1 << 20
 
 
 class Stopped(Exception):
-    """Preparing ended before it was done, because it was asked to."""
+    """The preparation was stopped on request."""
 
 
 @dataclass
 class Epoch:
-    """An epoch that is to be sampled.
+    """The description of an epoch to sample.
 
     Args:
         graph (ChunkedGraph): The graph.
@@ -55,7 +55,7 @@ class Epoch:
         options (Dict[str, Any]): Of the operators.
         weighted (bool): Whether weights are used.
         times (torch.Tensor, optional): The distinct times of seeds, ascending.
-        readers (List[RelationReader]): For nodes that are split.
+        readers (List[RelationReader]): Read the edges of split nodes.
         stop (threading.Event): Set to end early.
         mask_bytes (int): Memory for a mask of nodes.
     """
@@ -71,7 +71,7 @@ class Epoch:
 
     @property
     def num_times(self) -> int:
-        """How many keys a node has."""
+        """The number of keys of a node."""
         return 1 if self.times is None else len(self.times)
 
 
@@ -81,10 +81,10 @@ def sample_epoch(
     """Samples all hops of an epoch.
 
     Args:
-        epoch (Epoch): What to do.
-        seeds (Dict[NodeType, torch.Tensor]): The distinct keys of seeds of
-            some types, ascending.
-        folder (Folder): Where results go.
+        epoch (Epoch): The epoch.
+        seeds (Dict[NodeType, torch.Tensor]): The distinct keys of seeds by
+            type, ascending.
+        folder (Folder): Receives the results.
     """
     graph = epoch.graph.sampler_graph()
     none = torch.empty(0, dtype=torch.int64)
@@ -147,7 +147,7 @@ def _sample_relation(
 def _draws(
     epoch: Epoch, hop: int, r: int, keys: Tensor
 ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """Yields what columns draw, in their order."""
+    """Yields the draws of columns, in order."""
     meta = epoch.graph.meta.relations[r]
     fanout = epoch.fanouts[r][hop]
     if fanout == 0 or len(keys) == 0:
@@ -174,7 +174,7 @@ def _draws(
 def _sample_split(
     epoch: Epoch, hop: int, r: int, keys: Tensor
 ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """Draws at a node whose edges are in several chunks, by single reads."""
+    """Draws at a node whose edges span several chunks, by single reads."""
     reader, fanout = epoch.readers[r], epoch.fanouts[r][hop]
     _, degree = reader.bounds(keys[:1] // epoch.num_times)
     for part in _slices(degree.expand(len(keys))):
@@ -191,11 +191,11 @@ def _sample_split(
 def _cut_frontier(
     chunks: np.ndarray, keys: Tensor, num_times: int
 ) -> list[tuple[int, bool, int, int]]:
-    """Splits a frontier by chunk, and takes out nodes that are split.
+    """Splits a frontier by chunk, and separates split nodes.
 
     Returns:
-        List[Tuple[int, bool, int, int]]: Chunk, whether the piece is a node
-        that is split and starts there, and where the piece begins and ends.
+        List[Tuple[int, bool, int, int]]: The chunk, whether the piece is a
+        split node that starts there, and the bounds of the piece.
     """
     start, end = chunks[:, START], chunks[:, START] + chunks[:, NODES]
     goes_on = np.append(start[1:] < end[:-1], False)
@@ -205,7 +205,7 @@ def _cut_frontier(
     edges = np.stack([first, last, end], 1) * num_times
     at = np.searchsorted(keys.numpy(), edges)
     out = []
-    # A chunk in the midst of a split node is not among these: no node starts.
+    # A chunk inside a split node is not among these: no node starts in it.
     for i in np.flatnonzero(at[:, 2] > at[:, 0]).tolist():
         if at[i, 1] > at[i, 0]:
             out.append((i, False, int(at[i, 0]), int(at[i, 1])))
@@ -290,7 +290,7 @@ def _sample_chunk(
 
 
 def _slices(cost: Tensor) -> Iterator[slice]:
-    """Cuts columns so that each piece costs about ``_SLICE``."""
+    """Cuts columns into pieces that cost about ``_SLICE`` each."""
     ends = cost.cumsum(0)
     first = 0
     while first < len(cost):

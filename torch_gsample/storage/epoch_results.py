@@ -1,4 +1,4 @@
-"""The samples of an epoch, and how a batch finds its own in them."""
+"""The samples of an epoch, and the lookup of a batch in them."""
 
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,10 @@ from torch_gsample.storage.spill_array import SpillArray
 
 
 class EpochResults:
-    """What all frontiers of an epoch drew.
+    """The draws of all frontiers of an epoch.
 
     The frontier of a hop holds the key ``node * num_times + time rank`` of
-    every column that a batch may ask for, ascending.
+    every column that a batch may need, ascending.
 
     Args:
         folder (Path): The folder on disk.
@@ -39,7 +39,7 @@ class EpochResults:
         return None if facts is None else cls(folder, facts)
 
     def is_stale(self) -> bool:
-        """Whether the epoch was prepared again, with other seeds."""
+        """Whether the epoch was prepared again with other seeds."""
         return stamp(self.folder) not in (None, self._stamp)
 
     def draw(
@@ -50,7 +50,7 @@ class EpochResults:
         frontier: Frontier,
         threads: int,
     ) -> Drawn:
-        """Returns what columns drew; see :data:`hops.Draw`.
+        """Returns the draws of columns; see :data:`hops.Draw`.
 
         Raises:
             ValueError: If one was not prepared.

@@ -1,4 +1,4 @@
-"""Features on disk: rows of fixed width, read by their numbers."""
+"""Features on disk: rows of fixed width, read by index."""
 
 import math
 import os
@@ -31,7 +31,7 @@ from torch_gsample.storage.reading import (
 from torch_gsample.storage.row_reads import RowReader
 from torch_gsample.storage.row_source import RowSource
 
-_PIECE = 4 << 20  # bytes that are verified at a time
+_PIECE = 4 << 20  # bytes verified at a time
 
 
 class FeatureFile(RowSource):
@@ -154,14 +154,14 @@ class FeatureFile(RowSource):
         return DiskModel.calibrate(self, scratch=scratch)
 
     def scan(self, memory: int) -> Iterator[tuple[int, np.ndarray]]:
-        """See :meth:`RowSource.scan`; one piece is read while one is used.
+        """See :meth:`RowSource.scan`; a thread reads the next piece.
 
         Raises:
             OSError: If the file cannot be read; it names file and offset.
             ValueError: If a block is damaged; it names file and offset.
         """
         meta, width = self.meta, self.meta.row_bytes
-        # Pieces begin with blocks, if they have that many rows.
+        # Pieces start at block boundaries if they have that many rows.
         whole, count = BLOCK // math.gcd(width, BLOCK), memory // 2 // width
         count = max(count // whole * whole or count, 1)
         starts = range(0, meta.num_rows, count)
@@ -204,12 +204,12 @@ class FeatureFile(RowSource):
 
     @property
     def memory(self) -> int:
-        """Bytes of memory for checksums and for blocks that are read."""
+        """Memory in bytes for checksums and blocks in flight."""
         arrays = self._table, self._checked, self._reader().staging
         return sum(a.nbytes for a in arrays if a is not None)
 
     def stats(self) -> dict[str, Any]:
-        """Returns what was read in this process.
+        """Returns read counters of this process.
 
         Returns:
             Dict[str, Any]: ``rows``, ``requests``, ``bytes_read`` and the
@@ -225,8 +225,8 @@ class FeatureFile(RowSource):
     def _reader(self) -> RowReader:
         """Returns the reader of this process, for the file as it is now.
 
-        A process that was forked makes its own: it must not share a lock or
-        what is being read.
+        A forked process creates its own: it must not share locks or reads in
+        flight.
         """
         self._forget_if_changed()
         process = os.getpid()
@@ -246,7 +246,7 @@ class FeatureFile(RowSource):
         return reader
 
     def _forget_if_changed(self) -> None:
-        """Lets blocks of a file that changed since be checked again."""
+        """Marks the blocks of a changed file as unchecked."""
         now = file_identity(os.fstat(self._file.fd))
         if now != self._identity:
             self._identity = now
@@ -270,7 +270,7 @@ def _reopen(
     """Opens a file in another process.
 
     Raises:
-        ValueError: If another one has its name now.
+        ValueError: If the path now names another file.
     """
     file = FeatureFile(path, verify=verify, direct=direct, engine=engine)
     if file.meta.generation != generation:

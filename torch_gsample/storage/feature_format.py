@@ -1,8 +1,8 @@
 """The format of feature files: a header, rows in blocks, their checksums.
 
 Bytes of a file come in, a checked description goes out; ``docs/storage.md`` is
-the specification. Nothing here trusts a file: what a number would allocate is
-checked against the size of the file first.
+the specification. Files are not trusted: a number is compared with the file
+size before anything of its size is allocated.
 """
 
 import math
@@ -30,13 +30,13 @@ DTYPES = {
     2: torch.float16,
     3: torch.bfloat16,
     4: torch.int8,
-    5: torch.int64,  # as it is: numbers of categories, times
+    5: torch.int64,  # unconverted: category indices, times
 }
 _CODES = {dtype: code for code, dtype in DTYPES.items()}
 
 #: magic, version, dtype, number of rows, bytes of a row, number of blocks,
 #: generation, checksum of the table, number of dimensions of a row, the
-#: dimensions. Zeros follow, and the checksum of the header ends it.
+#: dimensions; then zeros, and the checksum of the header.
 _HEADER = struct.Struct(f'<8s2I3qQ2I{MAX_DIMS}q')
 _CHECKSUM = struct.Struct('<I')
 _CHECKSUM_AT = BLOCK - _CHECKSUM.size
@@ -44,13 +44,13 @@ _CHECKSUM_AT = BLOCK - _CHECKSUM.size
 
 @dataclass
 class FeatureMeta:
-    """What a feature file holds, and where.
+    """The layout of a feature file.
 
     Args:
         dtype (torch.dtype): The dtype of rows on disk.
         num_rows (int): Number of rows.
         shape (Tuple[int, ...]): The shape of a row.
-        generation (int): A random number, of 64 bits, of this very file.
+        generation (int): A random 64-bit number of this file.
         table_checksum (int): The CRC-32C of the table of checksums.
     """
 
@@ -78,7 +78,7 @@ class FeatureMeta:
 
     @property
     def table_at(self) -> int:
-        """Offset of the table of checksums, which ends the file."""
+        """Offset of the table of checksums, the end of the file."""
         return self.data_at + self.num_blocks * BLOCK
 
     @property
@@ -177,7 +177,7 @@ def read_header(file: File, size: int) -> FeatureMeta:
 
 
 def read_table(file: File, meta: FeatureMeta) -> np.ndarray:
-    """Reads the checksums of blocks into memory, which forks share.
+    """Reads the checksums of blocks into memory shared with forks.
 
     Returns:
         numpy.ndarray: uint32 ``[num_blocks]``.

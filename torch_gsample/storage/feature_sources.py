@@ -30,10 +30,10 @@ def feature_pieces(
         data (Any): As in :meth:`FeatureFile.write`.
         columns (List[str], optional): The columns of tables; all if not
             given.
-        piece_bytes (int): About the most bytes of a piece.
+        piece_bytes (int): The approximate maximum of bytes of a piece.
 
     Raises:
-        TypeError: If ``data`` is of no known kind.
+        TypeError: If the type of ``data`` is not supported.
     """
     paths = as_paths(data)
     if columns is not None and not (paths or _is_table(data)):
@@ -65,7 +65,7 @@ def feature_pieces(
 
 
 def as_tensor(data: Any) -> Tensor:
-    """Returns a tensor of a tensor or an array.
+    """Converts an array to a tensor; returns tensors unchanged.
 
     Raises:
         TypeError: If it is neither.
@@ -135,7 +135,7 @@ def _read_file(
 
         with pq.ParquetFile(path) as file:
             _check_columns(path, file.schema_arrow.names, columns)
-            # Rows that are decoded at a time, whatever a row group has.
+            # Rows decoded at a time, independent of the row group.
             batches = file.iter_batches(4096, columns=columns)
             yield from _read_batches(batches, columns, piece_bytes, path)
     elif suffix in _ARROW:
@@ -157,7 +157,7 @@ def import_arrow() -> Any:
     """Returns pyarrow.
 
     Raises:
-        ImportError: If it is not installed; it says how to get it.
+        ImportError: If it is not installed; the message has the command.
     """
     try:
         import pyarrow
@@ -185,7 +185,8 @@ def _read_npy(path: Path, piece_bytes: int) -> Iterator[Tensor]:
             f'FeatureFile.write: {path} must hold numbers in native order '
             f'(got {array.dtype})'
         )
-    # Read, not mapped: a map of a file that is cut ends the process.
+    # Read, not mapped: access to a mapping of a truncated file kills the
+    # process.
     shape, dtype, offset = array.shape, array.dtype, int(array.offset)
     del array
     file = File(path)
@@ -199,7 +200,7 @@ def _read_npy(path: Path, piece_bytes: int) -> Iterator[Tensor]:
 
 
 def _is_table(data: Any) -> bool:
-    """Whether it has Arrow's batches, without an import of Arrow."""
+    """Whether it has Arrow's batches, checked without importing Arrow."""
     return hasattr(data, 'schema') and (
         hasattr(data, 'to_batches') or hasattr(data, 'read_next_batch')
     )

@@ -20,12 +20,12 @@ from torch_gsample.storage.scratch_file import ScratchFile
 
 #: Group and name of an attribute.
 Key = tuple[Any, str]
-#: The memory of plans that nobody asked for; None: there are none.
+#: The memory of default plans; None disables them.
 _defaults: dict[str, int | None] = {'memory_limit': None}
 
 
 def plan_by_default(memory_limit: int | None) -> None:
-    """Lets stores plan their reads within this memory, or not any more."""
+    """Enables default read plans within this memory, or disables them."""
     _defaults['memory_limit'] = memory_limit
 
 
@@ -82,7 +82,7 @@ class DiskFeatureStore(FeatureStore):
 
     @property
     def files(self) -> dict[Key, RowSource]:
-        """The features that are on disk, by group and name."""
+        """The features on disk, by group and name."""
         return {
             key: value
             for key, value in self._values.items()
@@ -90,7 +90,7 @@ class DiskFeatureStore(FeatureStore):
         }
 
     def add_edge_features(self, batch: Data | HeteroData) -> Any:
-        """Adds the features of edges to a batch that has their ids.
+        """Adds edge features to a batch with edge ids.
 
         Args:
             batch (Data or HeteroData): A batch with ``e_id``.
@@ -110,43 +110,41 @@ class DiskFeatureStore(FeatureStore):
         max_batches: int = 1_000,
         scratch: str | Path | None = None,
     ) -> None:
-        """Lets loaders read features of nodes for batches to come.
+        """Lets loaders prefetch node features of coming batches.
 
-        Our loaders sample batches ahead and know which rows these need, so
-        they need not guess from the past what to cache. Batches are the same
-        under each plan:
+        Our loaders sample batches early and know their rows, so no cache has
+        to guess. Batches are the same under each plan:
 
         * ``'single'``: each batch reads its rows, sorted and merged.
-        * ``'hot'``: so it does, but for the rows of the highest ``scores``,
-          which are in memory. PyG's loaders can do it, too.
-        * ``'window'``: the distinct rows of as many batches as fit in memory
-          are read at once, while the batches before them are used.
-        * ``'packed'``: one scan of the file copies the rows of many batches
-          to a file in ``scratch``, batch by batch, while the batches before
-          them are used; rows of the highest ``scores`` are in half of the
-          memory.
-        * ``'auto'``: the reads of the first batches are counted under each
-          plan, and the one with the least time by ``model`` is taken.
+        * ``'hot'``: the same, with the rows of the highest ``scores`` in
+          memory. It also works with PyG's loaders.
+        * ``'window'``: reads the distinct rows of as many batches as fit in
+          memory at once, while earlier batches are used.
+        * ``'packed'``: one scan of the file copies the rows of many batches to
+          a file in ``scratch``, batch by batch, while earlier batches are
+          used; half of the memory holds the rows of the highest ``scores``.
+        * ``'auto'``: counts the reads of the first batches under each plan,
+          and uses the plan with the least time by ``model``.
 
-        Call it before loaders are made.
+        Call it before you create loaders.
 
         Args:
-            memory_limit (int): Bytes for rows, samples ahead, marks of nodes,
-                checksums and blocks that are being read. Features of a batch
-                that was handed out are not in it.
+            memory_limit (int): Bytes for rows, prefetched samples, marks of
+                nodes, checksums and blocks in flight. Delivered batches do not
+                count.
             plan (str, optional): The plan.
             scores (torch.Tensor or Dict[str, torch.Tensor], optional): How
-                often a node is needed, ``[num_nodes]`` (by type), as
-                out-degrees say.
-            model (DiskModel, optional): What reads cost; measured by reads of
-                the largest file if not given.
-            max_batches (int, optional): The most batches of a window.
-            scratch (str or Path, optional): A folder on a fast disk that may
-                be written to; without it nothing is packed. All rows and
-                samples of an epoch are written to it once, which wears disks
-                out; it has those of two windows at a time, never more than
-                there is space for. If it is full or fails, batches are read
-                by another plan.
+                often each node is needed, for example its out-degree,
+                ``[num_nodes]`` (by type).
+            model (DiskModel, optional): The cost of reads; measured on the
+                largest file if not given.
+            max_batches (int, optional): The maximum number of batches of a
+                window.
+            scratch (str or Path, optional): A writable folder on a fast disk;
+                without it nothing is packed. All rows and samples of an epoch
+                are written to it once, which wears out SSDs. It holds two
+                windows at a time, within the free space. If it is full or
+                fails, another plan reads the batches.
 
         Raises:
             OSError: If ``scratch`` cannot be written to.
@@ -196,9 +194,9 @@ class DiskFeatureStore(FeatureStore):
 
     @property
     def plans_reads(self) -> bool:
-        """Whether :meth:`read_ahead` does more than to pass samples on.
+        """Whether :meth:`read_ahead` prefetches rows.
 
-        Under ``gsample run --memory``, reads are planned if nobody did.
+        Under ``gsample run --memory``, reads are planned by default.
         """
         limit = _defaults['memory_limit']
         on_disk = any(not isinstance(group, tuple) for group, _ in self.files)
@@ -212,28 +210,28 @@ class DiskFeatureStore(FeatureStore):
         behind: int = 0,
         total: int = sys.maxsize,
     ) -> Iterator[Any]:
-        """Yields samples, and reads the rows of those that come later.
+        """Yields samples, and prefetches the rows of later ones.
 
         Args:
             samples (Iterable[SamplerOutput]): What a sampler returns.
             behind (int, optional): How many samples may wait for their
-                features while the next one is asked for.
-            total (int, optional): How many samples there are at most.
+                features while the next one is requested.
+            total (int, optional): The maximum number of samples.
         """
         if self._plan is None:
             return iter(samples)
         return self._plan.read_ahead(samples, behind, total)
 
     def explain(self) -> str:
-        """Returns the costs of the plans, and which one was chosen."""
+        """Returns the costs of the plans, and the chosen plan."""
         if self._plan is None:
             return 'reads are not planned: see DiskFeatureStore.plan_reads'
         return self._plan.explain()
 
     def get_all_tensor_attrs(self) -> list[TensorAttr]:
-        """Returns the attributes, but for those of edges without a type.
+        """Returns the attributes, except those of untyped edges.
 
-        A loader of PyG would look these up by nodes.
+        PyG's loaders would look these up by node ids.
         """
         return [
             TensorAttr(group, name)
@@ -315,7 +313,7 @@ class DiskFeatureStore(FeatureStore):
 
 
 def _is_list(index: Any) -> bool:
-    """Whether an index is a list of rows, as those of samples are."""
+    """Whether an index is a list of rows, as in samples."""
     return (
         isinstance(index, Tensor)
         and index.dtype == torch.int64

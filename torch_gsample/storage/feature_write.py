@@ -1,4 +1,4 @@
-"""Writes a feature file, so that it is whole or not there."""
+"""Writes a feature file atomically."""
 
 import contextlib
 import errno
@@ -27,9 +27,9 @@ from torch_gsample.storage.feature_sources import (
     feature_pieces,
 )
 
-#: The least memory that a writer takes.
+#: The minimum memory of a writer.
 MIN_MEMORY = 1 << 20
-#: Pieces, what they are quantized to, rows that wait for their block, blocks.
+#: Pieces, their quantized rows, rows of the incomplete block, blocks.
 _COPIES = 8
 
 
@@ -47,24 +47,24 @@ def write_features(
         path (str or Path): The file, which must not exist.
         data (Any): Rows: a tensor or array ``[num_rows, *]``; a pair of int8
             values and float32 scales, as
-            :func:`~torch_gsample.quantize_rows` returns it; a table or a
-            reader of batches of Arrow; the path(s) of ``.npy``, Parquet or
-            Arrow files, one after the other; or an iterable of tensors,
-            arrays or pairs. A table has one column of lists of one length, or
-            several columns of numbers.
-        dtype (torch.dtype, optional): float32, float16, bfloat16, or int8
-            for a scale a row; that of ``data`` if not given. int64 rows are
-            stored as they are.
+            :func:`~torch_gsample.quantize_rows` returns it; an Arrow table or
+            reader of batches; the path(s) of ``.npy``, Parquet or Arrow files,
+            which are concatenated; or an iterable of tensors, arrays or pairs.
+            A table has one column of lists of one length, or several columns
+            of numbers.
+        dtype (torch.dtype, optional): float32, float16, bfloat16, or int8 with
+            a scale for each row; that of ``data`` if not given. int64 rows are
+            stored unchanged.
         columns (List[str], optional): The columns of tables; all if not
             given.
-        memory_limit (int, optional): The most bytes to use besides ``data``,
-            and 4 bytes for each 4 KiB of the file.
+        memory_limit (int, optional): The maximum bytes to use in addition to
+            ``data``, and to 4 bytes for each 4 KiB of the file.
 
     Raises:
         FileExistsError: If ``path`` exists.
         ImportError: If PyArrow is needed and not installed.
         OSError: If the disk is full, or a file cannot be read.
-        TypeError: If ``data`` is of no known kind or dtype.
+        TypeError: If the type or dtype of ``data`` is not supported.
         ValueError: If an argument is invalid; the message names the rule.
     """
     path = Path(path)
@@ -88,11 +88,11 @@ def write_features(
 
 @contextlib.contextmanager
 def _new_file(path: Path) -> Iterator[IO[bytes]]:
-    """Makes a file that gets its name when it is complete.
+    """Creates a file that gets its name when it is complete.
 
-    An error on the way removes it. After a crash there is nothing under that
-    name, and a hidden folder, which the next writer there removes. Of two
-    writers the second one fails.
+    An error removes it. After a crash, the name does not exist, and the next
+    writer in the folder removes the hidden remains. The second of two
+    concurrent writers fails.
 
     Raises:
         FileExistsError: If ``path`` exists.
@@ -109,19 +109,19 @@ def _new_file(path: Path) -> Iterator[IO[bytes]]:
 
 
 def give_name(made: Path, path: Path) -> None:
-    """Gives a complete file its name.
+    """Renames a complete file.
 
     Raises:
         FileExistsError: If ``path`` exists.
     """
     try:
-        os.link(made, path)  # unlike a rename, it replaces nothing
+        os.link(made, path)  # unlike a rename, never replaces a file
     except FileExistsError:
         _check_free(path)
     except OSError as error:
         if error.errno not in (errno.EPERM, errno.EOPNOTSUPP):
             raise
-        _check_free(path)  # the file system has no links
+        _check_free(path)  # no links in this file system
         os.rename(made, path)
     sync(path.parent)
 
@@ -137,9 +137,9 @@ class FeatureWriter:
     """Writes rows in blocks, then their checksums, and the header last.
 
     Args:
-        file (IO[bytes]): The file, which is empty or goes on as it is.
-        dtype (torch.dtype, optional): That of rows on disk.
-        generation (int, optional): That of a file that goes on.
+        file (IO[bytes]): The file, empty or to be continued.
+        dtype (torch.dtype, optional): The dtype of rows on disk.
+        generation (int, optional): The generation of a continued file.
     """
 
     def __init__(
@@ -195,8 +195,9 @@ class FeatureWriter:
         self._dtype = self._dtype or values.dtype
         if self._dtype == torch.int64 != values.dtype:
             raise TypeError(
-                "FeatureFile.write: 'dtype' must be torch.int64 for rows of "
-                f'torch.int64 alone (got rows of {values.dtype})'
+                "FeatureFile.write: 'dtype' must be torch.int64 only "
+                'for rows of torch.int64 (got rows of '
+                f'{values.dtype})'
             )
         if self._dtype not in DTYPES.values():
             raise TypeError(
@@ -241,10 +242,10 @@ class FeatureWriter:
         self._file.write(blocks.data)
 
     def finish(self) -> None:
-        """Writes what makes the file whole.
+        """Completes the file.
 
         Raises:
-            ValueError: If there was no piece, so that no shape is known.
+            ValueError: If no rows were added, so the shape is unknown.
         """
         if self._shape is None or self._dtype is None:
             raise ValueError(

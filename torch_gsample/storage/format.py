@@ -1,4 +1,4 @@
-"""The chunked CSC format: the layout of a chunk, and what describes a graph.
+"""The chunked CSC format: layout of chunks, and description of a graph.
 
 Descriptions come in, bytes of headers and the text of ``meta.json`` go out;
 ``docs/storage.md`` is the specification. `meta.py` reads them.
@@ -15,9 +15,9 @@ import numpy as np
 from torch_gsample.storage.crc32c import BLOCK, crc32c
 
 FORMAT = 'gsample chunked CSC'
-#: Version 1 has a CRC-32 of each chunk. Version 2 has checksums of blocks.
+#: Version 1 has a CRC-32 for each chunk, version 2 checksums of blocks.
 VERSIONS = (1, 2)
-#: The version of the layout of a chunk, which both have.
+#: The version of the layout of a chunk, the same in both.
 CHUNK_VERSION = 1
 MAGIC = b'gsCSCchk'
 META = 'meta.json'
@@ -25,16 +25,16 @@ META = 'meta.json'
 #: magic, version, widths of neighbours, edge ids, weights and times, zero;
 #: start node, number of nodes, first edge, number of edges.
 HEADER = struct.Struct('<8s6I4q')
-#: Counts of nodes and edges stay below it: sums of bytes then fit in int64.
+#: Bound of the counts of nodes and edges: sums of bytes then fit in int64.
 MAX_COUNT = 1 << 48
-#: Arrays of a chunk start at multiples of it.
+#: Alignment of the arrays of a chunk.
 ITEM = 8
 
-#: Columns of the chunk table; the last one is that of version 1 alone.
+#: Columns of the chunk table; the last one exists only in version 1.
 START, NODES, FIRST, EDGES, OFFSET, LENGTH, CHECKSUM = range(7)
 
-#: The blocks of relation r are numbered from r times this on, so that a block
-#: of another file is not taken for one of the same place.
+#: Block indices of relation r start at r times this number, so a block of
+#: another file has another checksum.
 BLOCKS_OF_FILE = 1 << 40
 
 WIDTHS = {
@@ -56,10 +56,11 @@ def malformed(
     """Raises the error of a file that breaks a rule of its format.
 
     Args:
-        path (Path or Stripes): The file, or what knows it by the offset.
-        offset (int): Where the rule is broken.
+        path (Path or Stripes): The file, or the stripes that map offsets to
+            files.
+        offset (int): The offset of the violation.
         rule (str): The rule.
-        name (str): What was read.
+        name (str): The class that read it.
 
     Raises:
         ValueError: Always; it names the file and the offset in it.
@@ -70,7 +71,7 @@ def malformed(
 
 
 def round_up(value: Any, multiple: int) -> Any:
-    """Returns the least multiple that is not below ``value``."""
+    """Rounds ``value`` up to a multiple."""
     return (value + multiple - 1) // multiple * multiple
 
 
@@ -84,12 +85,12 @@ class RelationMeta:
         num_rows (int): Number of sources.
         num_cols (int): Number of destinations.
         num_edges (int): Number of edges.
-        widths (Dict[str, int]): Bytes of an item of each array, 0 where there
-            is none: ``neighbor``, ``edge_id``, ``weight`` and ``time``.
+        widths (Dict[str, int]): Bytes of an item of each array, 0 if absent:
+            ``neighbor``, ``edge_id``, ``weight`` and ``time``.
         chunks (numpy.ndarray): int64 ``[num_chunks, 6]``, the chunk table
             (7 in version 1).
-        number (int): Its number in the graph.
-        checksum (int, optional): That of its file of checksums.
+        number (int): Its index in the graph.
+        checksum (int, optional): The checksum of its file of checksums.
     """
 
     edge_type: tuple[str, str, str] | None
@@ -104,7 +105,7 @@ class RelationMeta:
 
     @property
     def table_file(self) -> str:
-        """The name of the file of the checksums of its blocks."""
+        """The name of the file with the checksums of its blocks."""
         return f'{Path(self.file).stem}.crc'
 
     def dtype(self, name: str) -> np.dtype:
@@ -113,7 +114,7 @@ class RelationMeta:
         return np.dtype(_DTYPES.get((name, width), f'<i{width}'))
 
     def places(self, nodes: Any, edges: Any) -> dict[str, Any]:
-        """Returns where each array starts in a chunk, and its ``end``.
+        """Returns the offset of each array in a chunk, and its ``end``.
 
         Args:
             nodes (int or numpy.ndarray): Number of nodes of the chunk(s).
@@ -128,7 +129,7 @@ class RelationMeta:
         return places
 
     def header(self, chunk: int) -> bytes:
-        """Returns the header that a chunk must have."""
+        """Returns the expected header of a chunk."""
         row = self.chunks[chunk].tolist()
         widths = [self.widths[name] for name in WIDTHS]
         return HEADER.pack(MAGIC, CHUNK_VERSION, *widths, 0, *row[:OFFSET])
@@ -136,21 +137,20 @@ class RelationMeta:
 
 @dataclass
 class GraphMeta:
-    """A graph on disk: what ``meta.json`` says.
+    """A graph on disk, as described in ``meta.json``.
 
     Args:
         node_types (List[str]): Their names, or ``[None]``.
         num_nodes (List[int]): The number of nodes of each.
         node_times (List[str]): The files of their times, or None.
         time_checksums (List[int]): The checksum of each of these files, or
-            None in graphs that early versions wrote.
+            None in graphs of early versions.
         relations (List[RelationMeta]): The edge types.
-        alignment (int): What chunks are padded to.
+        alignment (int): Chunks are padded to a multiple of it.
         version (int): The version of the format.
-        generation (int): A random number, of 64 bits, of this very graph.
-        directories (List[str]): Further directories that have chunks.
-        sizes (Dict[str, int]): Bytes of each file; of a relation in several
-            directories, of all of them.
+        generation (int): A random 64-bit number of this graph.
+        directories (List[str]): Further directories with chunks.
+        sizes (Dict[str, int]): Bytes of each file, summed over directories.
     """
 
     node_types: list[str | None]
@@ -166,7 +166,7 @@ class GraphMeta:
 
     @property
     def block_bytes(self) -> int:
-        """Bytes that have one checksum; chunks are multiples of it."""
+        """Bytes per checksum; chunks are multiples of it."""
         return min(self.alignment, BLOCK)
 
     def files(self, folder: Path, relation: RelationMeta) -> list[Path]:
@@ -179,12 +179,12 @@ class GraphMeta:
 
         Args:
             name (str): Its name.
-            data (bytes or numpy.ndarray): What it holds.
+            data (bytes or numpy.ndarray): Its contents.
         """
         return crc32c(data, self.file_seed(name))
 
     def file_seed(self, name: str) -> int:
-        """Returns what the checksum of a file is continued from."""
+        """Returns the start value of the checksum of a file."""
         return crc32c(f'{self.generation:016x} {name}'.encode())
 
     def dump(self) -> str:
@@ -222,13 +222,13 @@ class GraphMeta:
 
 
 def seal(fields: dict[str, Any]) -> str:
-    """Returns a JSON object that ends with the checksum of its text."""
+    """Adds the checksum of its text to a JSON object."""
     text = json.dumps(fields)[:-1]
     return f'{text}, "checksum": {crc32c(text.encode())}}}'
 
 
 def is_sealed(text: bytes) -> bool:
-    """Whether the checksum that ends a text is right."""
+    """Whether the checksum at the end of a text is correct."""
     at = text.rfind(b', "checksum": ')
     end = f', "checksum": {crc32c(text[: max(at, 0)])}}}'
     return at > 0 and text[at:] == end.encode()

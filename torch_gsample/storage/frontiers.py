@@ -1,7 +1,7 @@
 """The next frontier of an epoch: the distinct keys that a hop sampled.
 
-Memory grows with the frontier, or is that of a mask that goes over the nodes
-in several turns.
+Memory grows with the frontier, or is that of a mask that covers the nodes in
+several rounds.
 """
 
 from collections.abc import Iterator
@@ -11,11 +11,11 @@ from torch import Tensor
 
 from torch_gsample.storage.spill import Folder, pieces_of
 
-#: Turns of the mask; beyond, keys are sorted.
+#: Maximum rounds of the mask; beyond, keys are sorted.
 _MOST_TURNS = 16
-_COLUMNS = 1 << 17  # that are looked at together
+_COLUMNS = 1 << 17  # scanned together
 
-#: Keys of the columns of a relation, and the names of what they drew.
+#: Keys of the columns of a relation, and the names of their draws.
 Sampled = tuple[Tensor, Folder, str]
 
 
@@ -25,8 +25,8 @@ def next_keys(
     """Yields the distinct keys of sampled nodes, ascending.
 
     Args:
-        sampled (List): What relations drew whose sources are of one type.
-        num_times (int): The keys of a node.
+        sampled (List): The draws of relations whose sources have one type.
+        num_times (int): The number of keys of a node.
         num_nodes (int): The number of nodes of the type.
         mask_bytes (int): Memory of the mask.
     """
@@ -58,7 +58,7 @@ def _sorted_keys(sampled: list[Sampled], num_times: int, most: int) -> Tensor:
 
 
 def _keys(sampled: list[Sampled], num_times: int) -> Iterator[Tensor]:
-    """Yields the keys of sampled nodes, which see what their column sees."""
+    """Yields the keys of sampled nodes, with the time of their column."""
     for keys, folder, name in sampled:
         indptr = folder.open(f'{name}-indptr')
         row = folder.open(f'{name}-row')

@@ -1,4 +1,4 @@
-"""A graph on disk: what it holds, whether it is whole."""
+"""A graph on disk: its contents and checks."""
 
 import warnings
 from contextlib import suppress
@@ -95,12 +95,12 @@ class ChunkedGraph(Matrices, GraphStore):
     def _read(self) -> None:
         self._identity = identity(self.path)
         self.meta = read_meta(self.path)
-        #: What was appended until now.
+        #: The appended segments.
         self.segments: Segments = read_segments(self.path, self.meta)
         self._begin_checks()
 
     def _begin_checks(self) -> None:
-        #: For each relation, which parts were found to be whole.
+        #: For each relation, the parts that were found intact.
         self.checked = [
             checked_file(self.path, self.meta, r, self._verify)
             for r in self.meta.relations
@@ -111,7 +111,7 @@ class ChunkedGraph(Matrices, GraphStore):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        with suppress(FileNotFoundError):  # a copy, where no file is yet
+        with suppress(FileNotFoundError):  # a copy, before the file exists
             self.check_current()
         self._begin_checks()
 
@@ -151,18 +151,18 @@ class ChunkedGraph(Matrices, GraphStore):
 
     @property
     def segment_folders(self) -> list[Path]:
-        """The folders of what was appended, in their order."""
+        """The folders of appended segments, in order."""
         count = len(self.segments.entries)
         return [self.path / segment_name(i + 1) for i in range(count)]
 
     def refuse_segments(self, name: str) -> None:
-        """Raises an error if there are appended edges, which are not read.
+        """Raises an error if there are appended edges.
 
         Args:
-            name (str): Who does not read them.
+            name (str): The caller, which does not read them.
 
         Raises:
-            ValueError: If there are some.
+            ValueError: If there are appended edges.
         """
         if self.segments.entries:
             raise ValueError(
@@ -192,8 +192,7 @@ class ChunkedGraph(Matrices, GraphStore):
     def node_times(self) -> dict[str | None, Tensor]:
         """Reads the times of nodes, int64 ``[num_nodes]``, and checks them.
 
-        Graphs that were written without a checksum of times are read as
-        they are.
+        Times without a checksum are not checked.
 
         Raises:
             OSError: If a file cannot be read.
@@ -220,7 +219,7 @@ class ChunkedGraph(Matrices, GraphStore):
 
         Args:
             relation (RelationMeta): The relation.
-            direct (bool, optional): As of the graph if not given.
+            direct (bool, optional): That of the graph if not given.
 
         Raises:
             OSError: If one cannot be opened.
@@ -234,8 +233,8 @@ class ChunkedGraph(Matrices, GraphStore):
     def verify(self) -> None:
         """Reads all files, and checks their checksums and structure.
 
-        Warns where times of nodes have no checksum, in graphs that earlier
-        versions wrote.
+        Warns if times of nodes have no checksum, as in graphs of earlier
+        versions.
 
         Raises:
             OSError: If a file cannot be read.

@@ -1,7 +1,7 @@
-"""What all samplers of a graph on disk share: hops, local ids, outputs.
+"""Hops, local ids and outputs, shared by all samplers of graphs on disk.
 
-Seeds come in; a function says what each frontier draws; PyG's outputs go out,
-the same ones as those of the operator ``sample_neighbors``.
+Seeds and a function that draws at a frontier come in; PyG's outputs go out,
+equal to those of the operator ``sample_neighbors``.
 """
 
 from collections.abc import Callable
@@ -28,10 +28,10 @@ class Frontier:
 
     Args:
         node (torch.Tensor): int64 ``[n]``.
-        root (torch.Tensor, optional): int64 ``[n]``, by what the draws of
-            equal nodes differ.
-        time (torch.Tensor, optional): int64 ``[n]``, up to when each sees
-            edges.
+        root (torch.Tensor, optional): int64 ``[n]``, distinguishes the draws
+            of equal nodes.
+        time (torch.Tensor, optional): int64 ``[n]``, the time up to which each
+            sees edges.
     """
 
     node: Tensor
@@ -44,17 +44,17 @@ Draw = Callable[[int, int, Frontier], Drawn]
 
 
 class _Edges:
-    """The edges of a relation that hops sampled: rows, columns and ids."""
+    """The sampled edges of a relation: rows, columns and ids."""
 
     def __init__(self) -> None:
         self.counts: list[int] = []
         self.items = [torch.empty(0, dtype=torch.int64)] * 3
 
     def extend(self, count: int) -> list[Tensor]:
-        """Returns where the edges of the next hop go."""
+        """Returns the memory for the edges of the next hop."""
         size = len(self.items[0])
         self.counts.append(count)
-        # The last hop has most edges: those before are copied.
+        # The last hop has most edges, so earlier ones are copied.
         for i in range(3 if count > 0 else 0):
             longer = empty_vector(size + count)
             longer.numpy()[:size] = self.items[i].numpy()
@@ -63,7 +63,7 @@ class _Edges:
 
 
 def _expected_nodes(num_seeds: int, fanouts: list[list[int]]) -> int:
-    """Returns an upper bound of the nodes of a batch, itself bounded."""
+    """Returns a bounded upper bound of the nodes of a batch."""
     total = frontier = num_seeds
     for of_hop in zip(*fanouts, strict=True):
         every = min(of_hop, default=0) < 0
@@ -137,7 +137,7 @@ def _frontier(
     columns: SampledNodes, hop: int, in_batch: bool, tree_time: Tensor | None
 ) -> Frontier:
     tree, root = columns.trees, None
-    if in_batch:  # by what the draws of equal columns differ
+    if in_batch:  # distinguishes the draws of equal columns
         root = columns.repeated if tree is None and hop == 0 else tree
     if tree_time is None:
         return Frontier(columns.columns, root, None)

@@ -1,4 +1,4 @@
-"""Rows of an array that lies in a file, as ``.npy`` files have them."""
+"""Rows of a mapped array, such as an ``.npy`` file."""
 
 import mmap
 import os
@@ -15,14 +15,14 @@ from torch_gsample.storage.row_source import RowSource
 
 
 class MappedRows(RowSource):
-    """Rows of a mapped array, which are read from its file.
+    """Rows of a mapped array, read from its file.
 
-    All rows of a call are in flight together, where a map waits for one page
-    after the other. There are no checksums: see :class:`FeatureFile`.
+    All rows of a call are in flight together, whereas a mapping waits for each
+    page. There are no checksums: see :class:`FeatureFile`.
 
     Args:
-        array (numpy.memmap): ``[num_rows, *]``, contiguous; pages that are
-            private (mode ``'c'``) are not seen.
+        array (numpy.memmap): ``[num_rows, *]``, contiguous; changes in private
+            pages (mode ``'c'``) are ignored.
 
     Raises:
         OSError: If its file cannot be read.
@@ -44,7 +44,7 @@ class MappedRows(RowSource):
         self.dtype = torch.from_numpy(np.empty(0, array.dtype)).dtype
         self.row_bytes = array.nbytes // max(len(array), 1)
         self._file = File(Path(str(array.filename)))
-        # A part of a map keeps the offset of the whole.
+        # A slice of a mapping keeps the offset of the whole.
         map_: Any = array
         while not isinstance(map_, mmap.mmap):
             map_ = map_.base
@@ -72,7 +72,7 @@ class MappedRows(RowSource):
     def read_to(
         self, index: np.ndarray, out: np.ndarray, gap: int = 0
     ) -> None:
-        """See :meth:`RowSource.read_to`; rows in a row are one request.
+        """See :meth:`RowSource.read_to`; adjacent rows are one request.
 
         Raises:
             IndexError: If a row does not exist.

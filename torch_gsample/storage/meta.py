@@ -1,7 +1,8 @@
 """Reads ``meta.json``, which describes a graph in chunks.
 
-Its text comes in, a checked description goes out. Nothing here trusts a file:
-what a number would allocate is checked against the sizes of files first.
+Its text comes in, a checked description goes out. Files are not trusted: a
+number is compared with the file sizes before anything of its size is
+allocated.
 """
 
 import json
@@ -150,7 +151,7 @@ def _read_fields(fields: dict[str, Any], check: Check) -> GraphMeta:
         all(t is None or isinstance(t, str) for t in times),
         "'node_times' must hold names of files, or null",
     )
-    # Earlier versions wrote none.
+    # Absent in earlier versions.
     checksums = fields.get('time_checksums', [None] * len(types))
     check(
         isinstance(checksums, list)
@@ -180,7 +181,7 @@ def _read_fields(fields: dict[str, Any], check: Check) -> GraphMeta:
 def _read_second(
     fields: dict[str, Any], meta: GraphMeta, check: Check
 ) -> None:
-    """Reads what version 2 added."""
+    """Reads the fields added in version 2."""
     generation = fields.get('generation')
     check(
         isinstance(generation, str)
@@ -292,8 +293,8 @@ def _check_table(
 ) -> None:
     """Checks that chunks follow each other in nodes, edges and bytes.
 
-    A chunk starts where the one before ends, or with the node in which it
-    ends: then the edges of that node go on.
+    A chunk starts after the previous chunk's last node, or continues the edges
+    of that node.
     """
     table, name = relation.chunks, relation.file
 

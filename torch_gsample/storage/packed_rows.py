@@ -1,8 +1,8 @@
-"""Copies rows of a file to the order in which they will be read.
+"""Copies rows of a file into the order of future reads.
 
-Lists of rows come in, one for each batch or chunk to come. One scan of the
-file writes each row to the region of each list that has it; then a list is one
-read. A gather of the same rows would be a request for each.
+Lists of rows come in, one for each future batch or chunk. One scan of the file
+copies each row to the region of each list that contains it, so a list is one
+read instead of one request per row.
 """
 
 import ctypes
@@ -18,7 +18,7 @@ from torch_gsample.storage.format import malformed, round_up
 from torch_gsample.storage.reading import page_aligned
 from torch_gsample.storage.scratch_file import ScratchFile
 
-#: The most bytes of a list that wait to be written together.
+#: Maximum buffered bytes of a list.
 MOST_WAITING = 512 << 10
 #: Writes in flight.
 _THREADS = 8
@@ -50,13 +50,13 @@ class _Call(ctypes.Structure):
 
 
 class PackedRows:
-    """The rows of some lists, in a file without a name.
+    """The rows of some lists, in an unnamed file.
 
     Args:
-        folder (Path): A folder on the disk to be used.
+        folder (Path): A folder on the target disk.
         row_bytes (int): Bytes of a row.
-        ends (numpy.ndarray): int64 ``[num_lists + 1]``, where lists start.
-        direct (bool): Whether to pass by the page cache.
+        ends (numpy.ndarray): int64 ``[num_lists + 1]``, the starts of lists.
+        direct (bool): Whether to bypass the page cache.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class PackedRows:
         return int(self._offsets[-1])
 
     def region_bytes(self, i: int) -> int:
-        """Returns the bytes of a list's rows, up to a whole block."""
+        """Returns the bytes of a list's rows, rounded up to a block."""
         return int(self._offsets[i + 1] - self._offsets[i])
 
     def pack(
@@ -94,8 +94,8 @@ class PackedRows:
                 numbers, which ascend in each list.
             slabs (Iterable[Tuple[int, numpy.ndarray]]): The file in pieces, in
                 its order: the first row, and uint8 ``[n, row_bytes]``.
-            memory (int): Bytes for rows that wait to be written; a block for
-                each list is taken at least.
+            memory (int): Bytes for buffered rows; at least a block for each
+                list.
 
         Raises:
             OSError: If the file cannot be written; it names the folder.
@@ -151,7 +151,7 @@ class PackedRows:
 
         Raises:
             OSError: If they cannot be read.
-            ValueError: If they are not what was written.
+            ValueError: If they are damaged.
         """
         at, size = int(self._offsets[i]), self.region_bytes(i)
         region = (page_aligned(size) if memory is None else memory)[:size]
@@ -169,9 +169,9 @@ class PackedRows:
         return rows.reshape(count, self._row_bytes)
 
     def free(self, i: int) -> None:
-        """Gives back the space of a list."""
+        """Frees the disk space of a list."""
         self._file.free(int(self._offsets[i]), self.region_bytes(i))
 
     def close(self) -> None:
-        """Removes the file; once is enough."""
+        """Removes the file; further calls have no effect."""
         self._file.close()

@@ -1,7 +1,7 @@
-"""Some batches whose rows are packed in a scratch file.
+"""A window of batches whose rows are packed in a scratch file.
 
-Samples and the rows that they need come in; a thread packs the rows, and the
-samples come back one by one.
+Samples and their rows come in; a thread packs the rows, and the samples go out
+one by one.
 """
 
 import threading
@@ -21,21 +21,21 @@ from torch_gsample.storage.row_source import RowSource
 from torch_gsample.storage.sample_spill import SampleSpill, Spilled
 from torch_gsample.storage.scratch_file import free_space
 
-#: The most bytes of a piece of a scan.
+#: Maximum bytes of a piece of a scan.
 _SLAB = 16 << 20
 
 
 @dataclass
 class Shares:
-    """How packing shares its memory and its disk.
+    """The memory and disk budget of packing.
 
-    The lists of a window that is packed and of one that is collected take a
-    half of the memory. The rest is a batch that is read, rows that wait to be
-    written, and two pieces of a scan.
+    Half of the memory holds the lists of two windows, one being packed and one
+    being collected. The rest holds one batch, buffered rows, and two pieces of
+    a scan.
 
     Args:
         memory (int): Bytes of memory.
-        folder (Path): A folder on the disk to be used.
+        folder (Path): A folder on the target disk.
     """
 
     memory: int
@@ -45,16 +45,16 @@ class Shares:
         self.lists, self.batch = self.memory // 4, self.memory // 4
         self.waiting = self.memory // 8
         self.scan = min(self.memory // 8, 2 * _SLAB)
-        #: Bytes of scratch files of a window: there are two at a time.
+        #: Bytes of a window's scratch files; two windows exist at a time.
         self.scratch = free_space(self.folder) // 2
 
     def batches(self, lists: float, scratch: float, most: int) -> int:
-        """Returns how many batches a window has.
+        """Returns the number of batches of a window.
 
         Args:
-            lists (float): Bytes of memory that a batch takes.
-            scratch (float): Bytes of a disk that it takes.
-            most (int): Not more than these.
+            lists (float): Bytes of memory of a batch.
+            scratch (float): Bytes on disk of a batch.
+            most (int): The maximum.
         """
         limits = (
             most,
@@ -66,7 +66,7 @@ class Shares:
 
 
 class PackedWindow:
-    """Some batches, and the rows that they need, in a scratch file.
+    """Batches, and their rows in a scratch file.
 
     Args:
         files (Dict[Tuple, RowSource]): The files, by group and name.
@@ -75,7 +75,7 @@ class PackedWindow:
 
     def __init__(self, files: dict[Key, RowSource], shares: Shares):
         self._files, self._shares = files, shares
-        #: Samples with the rows that they need, or where these are.
+        #: Samples with their rows, or the positions of these.
         self.samples: list[Any] = []
         self._lists: dict[Any, list[np.ndarray]] = {k: [] for k, _ in files}
         self._joined: dict[Any, tuple[np.ndarray, np.ndarray]] = {}
@@ -91,11 +91,11 @@ class PackedWindow:
 
         Args:
             sample (Any): The sample.
-            needed (Dict[Any, numpy.ndarray]): The rows to be packed, by type,
-                each once and ascending.
+            needed (Dict[Any, numpy.ndarray]): The rows to pack, by type,
+                distinct and ascending.
 
         Raises:
-            OSError: If it cannot be written; it was added nevertheless.
+            OSError: If it cannot be written; it is added nevertheless.
         """
         size = sum(
             len(needed[key[0]]) * file.row_bytes + BLOCK
@@ -111,7 +111,7 @@ class PackedWindow:
         )
         if self.samples and not fits:
             return False
-        if not fits or size > shares.batch:  # it is read when it is needed
+        if not fits or size > shares.batch:  # read on demand
             needed, size, held = {}, 0, 0
         for group, lists in self._lists.items():
             lists.append(needed.get(group, np.empty(0, np.uint32)))
@@ -133,7 +133,7 @@ class PackedWindow:
             self.nbytes += self._spill.nbytes - before
 
     def start(self) -> None:
-        """Begins to pack the rows, in a thread."""
+        """Starts a thread that packs the rows."""
         for group, lists in self._lists.items():
             ends = np.cumsum([0, *map(len, lists)])
             joined = np.concatenate([np.empty(0, np.uint32), *lists])
@@ -160,11 +160,11 @@ class PackedWindow:
         self._work = Background(work)
 
     def wait(self) -> None:
-        """Waits until rows are packed, if they will be.
+        """Waits until the rows are packed.
 
         Raises:
-            Exception: What failed; of an error of the scratch file, the
-                folder is the file's name.
+            Exception: The error of packing; errors of the scratch file name
+                its folder.
         """
         if self._work is not None:
             try:
@@ -173,7 +173,7 @@ class PackedWindow:
                 self._joined.clear()
 
     def stop(self) -> None:
-        """Ends the thread, if there is one, and removes the files."""
+        """Stops the thread, if it runs, and removes the files."""
         if self._work is not None:
             self._work.stop()
         self.drop()
@@ -181,13 +181,13 @@ class PackedWindow:
             self._spill.close()
 
     def drop(self) -> None:
-        """Removes packed rows: their batches are read otherwise."""
+        """Removes packed rows; another plan reads their batches."""
         for packed in self._packed.values():
             packed.close()
         self._packed.clear()
 
     def take(self, i: int) -> tuple[Any, dict[Any, np.ndarray]]:
-        """Returns a sample and the rows that it needs, once."""
+        """Returns a sample and its rows, once."""
         found, self.samples[i] = self.samples[i], None
         if isinstance(found, Spilled):
             assert self._spill is not None
@@ -195,11 +195,11 @@ class PackedWindow:
         return found
 
     def packed(self, key: Key) -> PackedRows | None:
-        """Returns the packed rows of a file, if there are any."""
+        """Returns the packed rows of a file, if any."""
         return self._packed.get(key)
 
     def free(self, i: int) -> None:
-        """Gives back the space of a batch, and of the window at its end."""
+        """Frees the space of a batch; after the last one, the window's."""
         for packed in self._packed.values():
             packed.free(i)
         if i == len(self.samples) - 1:

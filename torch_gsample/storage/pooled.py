@@ -1,7 +1,7 @@
-"""Vectors in memory that earlier batches had.
+"""Vectors in memory reused from earlier batches.
 
-Fresh memory would be zeroed by the kernel page by page, which takes longer
-than to fill it with a sample. The operators have the same memory.
+The kernel would zero fresh memory page by page, which takes longer than
+filling it with a sample. Operators use the same pool.
 """
 
 import ctypes
@@ -13,11 +13,11 @@ from torch import Tensor
 
 from torch_gsample.storage.crc32c import functions
 
-_SMALL = 1 << 13  # items; below, malloc is as good
+_SMALL = 1 << 13  # items; malloc is as fast below it
 
 
 class _Memory:
-    """A block of the pool, which gets it back when no array has it."""
+    """A block of the pool, returned when its last array is freed."""
 
     def __init__(self, data: int, num_bytes: ctypes.c_int64, size: int):
         self._give = functions().gsample_give_memory
@@ -34,17 +34,17 @@ class _Memory:
 
 
 def empty_vector(size: int) -> Tensor:
-    """Returns an int64 vector that is not initialised."""
+    """Returns an uninitialised int64 vector."""
     num_bytes = ctypes.c_int64(8 * size)
     data = None
     if size >= _SMALL:
         data = functions().gsample_take_memory(ctypes.byref(num_bytes))
-    if data is None:  # where there is no memory, torch says so
+    if data is None:  # torch raises the out-of-memory error
         return torch.empty(size, dtype=torch.int64)
     return torch.from_numpy(np.asarray(_Memory(data, num_bytes, size)))
 
 
 def empty_array(size: int, dtype: np.dtype) -> np.ndarray:
-    """Returns an array that is not initialised, of items of 4 or 8 bytes."""
+    """Returns an uninitialised array with items of 4 or 8 bytes."""
     words = -(-size * dtype.itemsize // 8)
     return empty_vector(words).numpy().view(dtype)[:size]

@@ -1,4 +1,4 @@
-"""Samples a graph on disk batch by batch, by reading just what it takes."""
+"""Samples a graph on disk batch by batch, reading only the needed blocks."""
 
 import os
 from typing import Any
@@ -27,11 +27,11 @@ from torch_gsample.storage.segments import Appended
 
 
 class RandomReads:
-    """The opened files of a graph, for each process its own.
+    """The open files of a graph, separate for each process.
 
     Args:
         graph (ChunkedGraph): The graph.
-        cache_bytes (int): Memory of all caches together.
+        cache_bytes (int): Total memory of all caches.
         engine (str, optional): See :meth:`File.read_ranges`.
     """
 
@@ -47,8 +47,7 @@ class RandomReads:
     def readers(self) -> list[RelationReader]:
         """Returns a reader for each relation.
 
-        A process that was forked makes its own: it must not share the locks
-        of another one.
+        A forked process creates its own: it must not share its parent's locks.
         """
         if self._process != os.getpid():
             graph = self._graph
@@ -77,12 +76,12 @@ class RandomReads:
         return self._readers
 
     def files(self) -> list[BlockReader]:
-        """Returns what reads the file of each relation, as readers do."""
+        """Returns the block reader of each relation."""
         self.readers()
         return self._blocks
 
     def stats(self) -> dict[str, Any]:
-        """Returns what was read in this process."""
+        """Returns the read counters of this process."""
         self.readers()
         keys = 'hits', 'misses', 'blocks_read', 'requests'
         out: dict[str, Any] = {
@@ -176,7 +175,7 @@ class RandomReadSampler(DiskSampler):
     def begin_batch(
         self, fanouts: list[list[int]], options: dict[str, Any]
     ) -> Draw:
-        """Returns what draws at the frontiers of a batch."""
+        """Returns the function that draws at the frontiers of a batch."""
         readers = self._reads.readers()
 
         def draw(relation: int, hop: int, frontier: Frontier) -> Drawn:
@@ -195,7 +194,7 @@ class RandomReadSampler(DiskSampler):
     def select_edges(
         self, fanouts: list[list[int]], options: dict[str, Any]
     ) -> Select:
-        """Returns what selects edges whose times bound the hops."""
+        """Returns the selection of edges whose times bound later hops."""
         readers = self._reads.readers()
 
         def select(
@@ -220,9 +219,8 @@ class RandomReadSampler(DiskSampler):
         """Returns counts of this process.
 
         Returns:
-            Dict[str, Any]: Those of :meth:`KeyedSampler.stats`, and ``hits``
-            and ``misses`` (items that were in the cache or not),
-            ``hit_rate``, ``blocks_read``, ``requests`` (reads of joined
-            blocks) and ``engine``.
+            Dict[str, Any]: The keys of :meth:`KeyedSampler.stats`, and
+            ``hits`` and ``misses`` (items in the cache or not), ``hit_rate``,
+            ``blocks_read``, ``requests`` (merged reads) and ``engine``.
         """
         return {**super().stats(), **self._reads.stats()}

@@ -1,4 +1,4 @@
-"""What reads of a disk cost, and how many there are of some rows.
+"""The cost of disk reads, and the number of requests for rows.
 
 Row numbers come in; requests, bytes and seconds go out.
 """
@@ -17,16 +17,16 @@ from torch_gsample.storage.scratch_file import ScratchFile
 
 #: Bytes of the largest request, as in csrc/storage/read_rows.cpp.
 _MOST = 512 << 10
-#: Reads that calibrate a model.
+#: Number of reads of a calibration.
 _RANDOM, _SEQUENTIAL, _ROUNDS = 4_096, 128 << 20, 2
-_PIECE = 16 << 20  # bytes that are read at a time
-#: Bytes that are written, and of one write; writes in flight.
+_PIECE = 16 << 20  # bytes of one read
+#: Total bytes written, bytes of one write, writes in flight.
 _WRITTEN, _WRITE, _WRITERS = 64 << 20, 256 << 10, 8
 
 
 @dataclass
 class Reads:
-    """Requests and their bytes, and bytes that are written for them."""
+    """Requests, their bytes, and bytes written for them."""
 
     requests: float = 0
     size: float = 0
@@ -47,7 +47,7 @@ class Reads:
 
 @dataclass(frozen=True)
 class DiskModel:
-    r"""How long a disk takes for reads that are sent together.
+    r"""The time of reads in flight together on a disk.
 
     .. math::
         T = \mathrm{requests} \cdot a + \mathrm{bytes} / b
@@ -56,8 +56,8 @@ class DiskModel:
     Args:
         request_seconds (float): :math:`a`.
         bytes_per_second (float): :math:`b`.
-        written_per_second (float, optional): :math:`w`, in bytes, of large
-            writes; half of :math:`b` if not given.
+        written_per_second (float, optional): :math:`w`, for large writes; half
+            of :math:`b` if not given.
 
     Example:
         >>> model = DiskModel(1e-5, 2e9)
@@ -72,7 +72,7 @@ class DiskModel:
     written_per_second: float | None = None
 
     def seconds(self, reads: Reads) -> float:
-        """Returns the time of some reads."""
+        """Returns the predicted time of reads."""
         return (
             reads.requests * self.request_seconds
             + reads.size / self.bytes_per_second
@@ -81,7 +81,7 @@ class DiskModel:
         )
 
     def explain(self) -> str:
-        """Returns what it says, in words."""
+        """Describes the model in a sentence."""
         text = (
             f'disk: {self.request_seconds * 1e6:.1f} us a request, '
             f'{self.bytes_per_second / 1e9:.2f} GB/s'
@@ -92,7 +92,7 @@ class DiskModel:
 
     @property
     def gap(self) -> int:
-        """Blocks that are read in less time than one more request takes."""
+        """The largest gap, in blocks, that costs less than a request."""
         return int(self.request_seconds * self.bytes_per_second / BLOCK)
 
     @classmethod
@@ -101,14 +101,14 @@ class DiskModel:
     ) -> 'DiskModel':
         """Measures a disk by random and by sequential reads of a file.
 
-        Take a file that was opened with ``direct=True``, or the page cache is
+        Open the file with ``direct=True``; otherwise the page cache is
         measured.
 
         Args:
             file (FeatureFile): The file; 128 MiB of it are read, twice.
-            seed (int, optional): Of the random reads.
-            scratch (str or Path, optional): A folder to which 64 MiB are
-                written, too.
+            seed (int, optional): The seed of random reads.
+            scratch (str or Path, optional): A folder; also measures writes of
+                64 MiB to it.
         """
         writes = None if scratch is None else _write_rate(Path(scratch))
         if len(file) == 0:
@@ -130,7 +130,7 @@ class DiskModel:
                     file.read_to(part, out[: len(part)])
                 times.append(time.perf_counter() - start)
             seconds.append(min(times))
-        # T = R a + B / b: what requests of 512 KiB cost is in b.
+        # T = R a + B / b; b includes the cost of requests of 512 KiB.
         inverse = seconds[0] / max(reads[0].size, 1)
         rest = seconds[1] - reads[1].size * inverse
         a = rest / max(reads[1].requests, 1)
@@ -138,7 +138,7 @@ class DiskModel:
 
 
 def _write_rate(folder: Path) -> float:
-    """Returns the bytes a second of large writes, some in flight."""
+    """Measures the rate of large writes in flight, in bytes a second."""
     data, file = page_aligned(_WRITE), ScratchFile(folder, direct=True)
     try:
         file.reserve(_WRITTEN)
@@ -152,7 +152,7 @@ def _write_rate(folder: Path) -> float:
 
 
 def count_reads(rows: np.ndarray, row_bytes: int, gap: int = 0) -> Reads:
-    """Returns the reads of some rows, as :class:`RowReader` makes them.
+    """Returns the reads of :class:`RowReader` for some rows.
 
     Args:
         rows (numpy.ndarray): int64 ``[n]``, ascending.

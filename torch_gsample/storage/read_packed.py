@@ -1,9 +1,9 @@
-"""Reads the rows of many coming batches by one scan of their file.
+"""Reads the rows of many future batches by one scan of their file.
 
-Samples come in; while batches before them are used, a scan copies the rows of
-each batch to a scratch file, in the order of batches. The same samples go out,
-and the rows of each are one read. What a scratch file cannot give is read from
-the features themselves: it may be full or broken, and no batch is wrong.
+Samples come in. While earlier batches are used, a scan copies the rows of each
+batch to a scratch file, in the order of batches. The same samples go out, and
+the rows of each are one read. If the scratch file is full or damaged, rows are
+read from the features, so every batch is right.
 """
 
 import threading
@@ -33,25 +33,25 @@ from torch_gsample.storage.row_source import RowSource
 
 @dataclass
 class Batch:
-    """Which rows a batch needs by type, and where they are."""
+    """The rows of a batch by type, and their positions."""
 
     window: PackedWindow
     number: int
     rows: dict[Any, np.ndarray]
-    #: Features that it got already.
+    #: Features already read.
     found: set[Key] = field(default_factory=set)
 
 
 class PackedReads:
-    """Packs window after window, the next one while one is used.
+    """Packs windows; packs the next one while one is used.
 
     Args:
         files (Dict[Tuple, RowSource]): The files, by group and name.
         memory (int): Bytes of memory.
-        folder (Path): A folder on the disk to be used.
-        most (int): The most batches of a window.
-        missing (Callable): Which nodes of a type are to be packed: a function
-            of type and ids, bool ``[n]``.
+        folder (Path): A folder on the target disk.
+        most (int): The maximum number of batches of a window.
+        missing (Callable): Selects the nodes to pack: a function of type and
+            ids that returns bool ``[n]``.
     """
 
     def __init__(
@@ -72,9 +72,9 @@ class PackedReads:
         # The garbage collector may close an iteration at any time.
         self._lock = threading.RLock()
         self._memory = np.empty(0, np.uint8)
-        #: Why nothing is packed any more.
+        #: The reason why packing stopped.
         self.failure: Exception | None = None
-        #: See :class:`WindowReads`; and the bytes that were written.
+        #: See :class:`WindowReads`; also the bytes written.
         self.stats = {
             'read': 0.0,
             'waited': 0.0,
@@ -84,11 +84,11 @@ class PackedReads:
         }
 
     def needed(self, sample: Any) -> dict[Any, np.ndarray]:
-        """Returns the rows of a sample that are to be packed, by type."""
+        """Returns the rows of a sample to pack, by type."""
         out = {}
         for group, ids in sampled_nodes(sample).items():
             size = self._sizes.get(group)
-            # Ids that no file has are an error when their batch is made.
+            # Ids out of range are an error of their batch.
             if size is not None and ids.max(initial=-1) < size:
                 rows = np.unique(ids)
                 rows = rows[self._missing(group, rows)]
@@ -99,11 +99,11 @@ class PackedReads:
     def expected(
         self, samples: list[Any], total: int
     ) -> tuple[int, dict[Key, Reads]]:
-        """Returns the batches of a window, and the reads a batch by file.
+        """Returns the batches of a window, and the reads per batch by file.
 
         Args:
             samples (List[Any]): Some of the samples.
-            total (int): How many there are.
+            total (int): The total number of samples.
         """
         n, lists = max(len(samples), 1), 0
         written = sum(map(sample_bytes, samples))
@@ -126,9 +126,10 @@ class PackedReads:
         }
 
     def find(self, key: Key, index: np.ndarray) -> Tensor | None:
-        """Returns rows as they are stored, or None if one is not packed."""
+        """Returns stored rows, or None if one is not packed."""
         with self._lock:
-            # Batches come in their order, so the first one without is it.
+            # Batches arrive in order: it is the first one without this
+            # feature.
             for batch in sorted(self._live, key=lambda b: key in b.found):
                 start = time.perf_counter()
                 rows = self._read(batch, key, index)
@@ -163,9 +164,9 @@ class PackedReads:
         return None
 
     def run(self, samples: Samples, behind: int) -> Iterator[Any]:
-        """Yields samples when their rows are packed, or never will be.
+        """Yields samples when their rows are packed or packing has stopped.
 
-        It ends early where the disk is full: then ``failure`` says so.
+        It ends early if the disk is full; ``failure`` has the reason.
 
         Args:
             samples (Samples): The samples.
@@ -189,7 +190,7 @@ class PackedReads:
                     yield sample
                 now, after = after, self._complete(later, samples)
                 later = self._window()
-        except BaseException:  # the last batches are used after an epoch
+        except BaseException:  # the last batches are used after the epoch
             self.close(now, after, later)
             raise
         if self.failure is None:
@@ -199,7 +200,7 @@ class PackedReads:
         return PackedWindow(self._files, self._shares)
 
     def _add(self, window: PackedWindow, samples: Samples) -> bool:
-        """Adds the next sample to a window, if there is one and it fits."""
+        """Adds the next sample to a window, if it exists and fits."""
         full = len(window.samples) == self._most
         if full or self.failure is not None:
             return False
@@ -224,13 +225,13 @@ class PackedReads:
         return window
 
     def _await(self, window: PackedWindow) -> None:
-        """Waits for a window that was started."""
+        """Waits for a started window."""
         start = time.perf_counter()
         try:
             window.wait()
             self.stats['written'] += window.nbytes
         except Exception as error:
-            # What fails in the features is an error of the batch it is of.
+            # Errors of features belong to their batch.
             window.drop()
             if getattr(error, 'filename', None) == str(self._folder):
                 self._fail(error)
@@ -243,12 +244,12 @@ class PackedReads:
         if self.failure is None:
             self.failure = error
             warnings.warn(
-                f'DiskFeatureStore: rows are not packed any more: {error}',
+                f'DiskFeatureStore: packing of rows stopped: {error}',
                 stacklevel=2,
             )
 
     def _show(self, batch: Batch, behind: int) -> None:
-        """Lets the rows of a batch be found, and forgets old ones."""
+        """Makes the rows of a batch available, and drops old ones."""
         with self._lock:
             self._live.append(batch)
             while len(self._live) > behind + 1:
@@ -256,7 +257,7 @@ class PackedReads:
                 old.window.free(old.number)
 
     def close(self, *windows: PackedWindow) -> None:
-        """Ends threads and removes files."""
+        """Stops threads and removes files."""
         with self._lock:
             for window in (*windows, *(b.window for b in self._live)):
                 window.stop()

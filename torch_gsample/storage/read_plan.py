@@ -1,7 +1,7 @@
-"""Chooses how the rows of coming batches are read, and reads them so.
+"""Chooses a plan for reading the rows of future batches, and reads them.
 
-Samples of an epoch come in; the plan that a model of the disk finds cheapest
-reads their features.
+Samples of an epoch come in; the cheapest plan by the disk model reads their
+features.
 """
 
 import os
@@ -26,18 +26,18 @@ from torch_gsample.storage.read_windows import (
 from torch_gsample.storage.row_source import RowSource
 
 PLANS = ('auto', 'single', 'hot', 'window', 'packed')
-#: The least memory for rows.
+#: Minimum memory for rows.
 _LEAST = 1 << 20
 
 
 class HotRows:
-    """The rows of the nodes that are needed most, in memory.
+    """The rows of the most frequently needed nodes, in memory.
 
     Args:
         files (Dict[Tuple, RowSource]): The files, by group and name.
-        scores (Dict[Any, torch.Tensor]): For each type of nodes how often one
-            is needed, ``[num_nodes]``.
-        budget (int): Bytes of memory, shared by the size of files.
+        scores (Dict[Any, torch.Tensor]): How often each node is needed, by
+            type, ``[num_nodes]``.
+        budget (int): Bytes of memory, divided in proportion to file sizes.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class HotRows:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the rows and their list."""
+        """Bytes of the rows and their ids."""
         widths = [
             (f.row_bytes, self.rows[g]) for (g, _), f in self._files.items()
         ]
@@ -75,7 +75,7 @@ class HotRows:
                 self._data[key] = file.read_bytes(self.rows[key[0]], gaps[key])
 
     def misses(self, group: Any, ids: np.ndarray) -> np.ndarray:
-        """Returns which nodes are not among them, bool ``[n]``."""
+        """Returns which nodes are missing, bool ``[n]``."""
         return self._find(group, ids)[1]
 
     def _find(
@@ -94,12 +94,12 @@ class HotRows:
         index: np.ndarray,
         read: Callable[[np.ndarray], Tensor],
     ) -> Tensor:
-        """Returns rows as they are stored.
+        """Returns stored rows.
 
         Args:
             key (Tuple): The file.
             index (numpy.ndarray): int64 ``[n]``, the rows.
-            read (Callable): Reads those that are not here.
+            read (Callable): Reads missing rows.
         """
         at, miss = self._find(key[0], index)
         missing = np.flatnonzero(miss)
@@ -112,12 +112,13 @@ class HotRows:
 
 
 class ReadPlan:
-    """How the features of coming batches are read.
+    """The plan for reading the features of future batches.
 
     Args:
-        files (Dict[Tuple, RowSource]): The files of nodes' features.
+        files (Dict[Tuple, RowSource]): The files of node features.
         memory_limit (int): See :meth:`DiskFeatureStore.plan_reads`.
-        plan (str): See there, as for all others.
+        plan (str): See :meth:`DiskFeatureStore.plan_reads`, as for all
+            arguments below.
         scores (Dict[Any, torch.Tensor], optional): See there.
         model (DiskModel, optional): See there.
         most (int): See there.
@@ -139,7 +140,7 @@ class ReadPlan:
         self._count_memory(memory_limit)
         self.models = _models(files, model, scratch)
         self._gaps = {key: model.gap for key, model in self.models.items()}
-        #: The rows in memory of plans that have some, and of the chosen one.
+        #: The hot rows of plans, and of the chosen plan.
         self._hot_of: dict[str, HotRows] = {}
         self.hot: HotRows | None = None
         if scores is not None:
@@ -154,8 +155,8 @@ class ReadPlan:
         if self.plan is not None:
             self._choose(self.plan)
         self._reads: WindowReads | PackedReads | None = None
-        #: What each plan takes a batch, by the samples of the first window:
-        #: the batches of a window, reads, seconds.
+        #: The cost of each plan per batch, from the samples of the first
+        #: window: the batches of a window, reads, seconds.
         self.expected: dict[str, tuple[int, Reads, float]] = {}
         self._seconds, self._batches = 0.0, 0
 
@@ -178,14 +179,14 @@ class ReadPlan:
             )
 
     def _choose(self, plan: str) -> None:
-        """Takes a plan, and loads the rows that it has in memory."""
+        """Selects a plan, and loads its hot rows."""
         self.plan, self.hot = plan, self._hot_of.get(plan)
-        self._hot_of = {}  # the lists of others take memory
+        self._hot_of = {}  # frees the lists of other plans
         if self.hot is not None:
             self.hot.load(self._gaps)
 
     def read(self, key: Key, index: np.ndarray) -> Tensor:
-        """Returns rows as they are stored, uint8 ``[n, row_bytes]``."""
+        """Returns stored rows, uint8 ``[n, row_bytes]``."""
         start = time.perf_counter()
         try:
             if self.hot is not None:
@@ -197,7 +198,7 @@ class ReadPlan:
             self._seconds += time.perf_counter() - start
 
     def _read_ahead_of(self, key: Key, index: np.ndarray) -> Tensor:
-        # A forked process has neither the threads nor their lock.
+        # A forked process has no threads and no lock.
         if self._reads is not None and self._process == os.getpid():
             found = self._reads.find(key, index)
             if found is not None:
@@ -207,7 +208,7 @@ class ReadPlan:
     def read_ahead(
         self, samples: Iterable[Any], behind: int, total: int
     ) -> Iterator[Any]:
-        """Yields samples, whose rows may have been read by then."""
+        """Yields samples; their rows may have been prefetched."""
         coming = Samples(samples)
         if self.plan is None:
             window = self._window_reads().collect(coming).complete(Window())
@@ -230,7 +231,7 @@ class ReadPlan:
             yield from self._count(coming)
 
     def _fall_back(self) -> None:
-        """Takes the next plan, where rows cannot be packed."""
+        """Selects the next plan if packing fails."""
         self.expected.pop('packed', None)
         known = [name for name in self.expected if name != 'hot']
         self._choose(min(known, key=self._seconds_of, default='window'))
@@ -255,7 +256,7 @@ class ReadPlan:
             yield sample
 
     def _compare(self, window: Window, behind: int, total: int) -> None:
-        """Counts the reads of a window's batches under each plan."""
+        """Counts the reads of a window under each plan."""
         count = max(len(window.samples), 1)
         hot = self._hot_of.get('hot')
         single: dict[Key, Reads] = {}
@@ -274,7 +275,8 @@ class ReadPlan:
         self._expect('single', 1, single, count)
         if hot is not None:
             self._expect('hot', 1, missed, count)
-        # Rows are gone before the last batches of few are joined with them.
+        # In a small window, rows would be dropped before the last batches use
+        # them.
         if window.rows and count > behind:
             self._expect('window', count, together, count)
         if self._scratch is not None:
@@ -302,14 +304,14 @@ class ReadPlan:
         return self.expected[plan][2]
 
     def measured(self) -> float | None:
-        """Returns the seconds of reads a batch in this process, if any."""
+        """Returns the measured read seconds per batch, if any."""
         if self._reads is not None and self._reads.stats['batches']:
             stats = self._reads.stats
             return stats['read'] / stats['batches']
         return self._seconds / self._batches if self._batches else None
 
     def explain(self) -> str:
-        """Returns what each plan costs, and which one was chosen."""
+        """Returns the cost of each plan, and the chosen plan."""
         memory = [f'{k} {v / 1e6:.1f} MB' for k, v in self.memory.items()]
         memory.append(f'rows and samples {self.budget / 1e6:.1f} MB')
         lines = [
@@ -344,7 +346,7 @@ def _all_of(group: Any, ids: np.ndarray) -> np.ndarray:
 def _models(
     files: dict[Key, RowSource], model: DiskModel | None, scratch: Path | None
 ) -> dict[Key, DiskModel]:
-    """Returns what reads of each file cost, measured once for a disk."""
+    """Returns the disk model of each file, measured once per disk."""
     if model is not None:
         return dict.fromkeys(files, model)
     out: dict[Key, DiskModel] = {}

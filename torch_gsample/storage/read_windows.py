@@ -1,8 +1,8 @@
-"""Reads the rows of many coming batches at once.
+"""Reads the rows of many future batches at once.
 
-Samples come in; the same samples go out when the rows of their nodes are in
-memory. Rows are found by their numbers: what is not there is read singly, so
-that a wrong guess costs time and nothing else.
+Samples come in; the same samples go out when their rows are in memory. Rows
+are found by index. Missing rows are read individually, so a wrong guess costs
+only time.
 """
 
 import threading
@@ -22,7 +22,7 @@ from torch_gsample.storage.row_source import RowSource
 
 Key = tuple[Any, str]
 
-#: Rows that are read before a thread looks whether it should end.
+#: Rows that a thread reads between checks for a stop request.
 _PIECE = 1 << 16
 
 
@@ -34,9 +34,9 @@ def sampled_nodes(sample: Any) -> dict[Any, np.ndarray]:
 
 
 def take_rows(data: np.ndarray, at: np.ndarray) -> Tensor:
-    """Returns some rows, uint8 ``[n, row_bytes]``.
+    """Gathers rows, uint8 ``[n, row_bytes]``.
 
-    NumPy copies them whole, in a tenth of the time of torch's gather.
+    NumPy copies whole rows, in a tenth of the time of torch's gather.
     """
     out = torch.empty(len(at), data.shape[1], dtype=torch.uint8)
     np.take(data, at, 0, out.numpy(), 'clip')
@@ -53,7 +53,7 @@ def sample_bytes(sample: Any) -> int:
 
 
 class Samples:
-    """Samples to come; what fails comes after all that were before it.
+    """Future samples; an error is raised after all earlier samples.
 
     Args:
         samples (Iterable[Any]): The samples.
@@ -61,11 +61,11 @@ class Samples:
 
     def __init__(self, samples: Iterable[Any]):
         self._samples = iter(samples)
-        self._held: deque[Any] = deque()  # one that did not fit
+        self._held: deque[Any] = deque()  # a sample that did not fit
         self._failure: Exception | None = None
 
     def peek(self) -> Any:
-        """Returns the next sample; None at the end, or where one fails."""
+        """Returns the next sample; None at the end or at an error."""
         if not self._held and self._failure is None:
             try:
                 self._held.extend(islice(self._samples, 1))
@@ -74,15 +74,15 @@ class Samples:
         return self._held[0] if self._held else None
 
     def put_back(self, samples: list[Any]) -> None:
-        """Lets samples that were taken come again, first."""
+        """Puts samples back at the front."""
         self._held.extendleft(reversed(samples))
 
     def pop(self) -> Any:
-        """Takes the sample that :meth:`peek` returned."""
+        """Removes the sample returned by :meth:`peek`."""
         return self._held.popleft()
 
     def end(self) -> None:
-        """Raises what failed, after all samples before it."""
+        """Raises the error, after all earlier samples."""
         failure, self._failure = self._failure, None
         if failure is not None:
             raise failure
@@ -94,7 +94,7 @@ class Samples:
 
 
 class Window:
-    """Some batches, and the distinct rows that they need."""
+    """A window of batches, and their distinct rows."""
 
     def __init__(self) -> None:
         self.samples: list[Any] = []
@@ -103,7 +103,7 @@ class Window:
         self._new: dict[Any, list[np.ndarray]] = {}
         self._data: dict[Key, np.ndarray] = {}
         self._work: Background | None = None
-        #: How long its reads took.
+        #: Seconds of its reads.
         self.seconds = 0.0
 
     def close(self) -> None:
@@ -120,7 +120,7 @@ class Window:
         memory: np.ndarray,
         gaps: dict[Key, int],
     ) -> None:
-        """Begins to read the rows to ``memory``, in a thread."""
+        """Starts a thread that reads the rows into ``memory``."""
         at = 0
         for (group, name), file in files.items():
             rows = self.rows.get(group)
@@ -146,9 +146,9 @@ class Window:
         self._work = Background(work)
 
     def wait(self) -> bool:
-        """Waits for the rows; returns whether they came.
+        """Waits for the rows; returns whether they were read.
 
-        If not, the batch that needs a row meets the error by itself.
+        If not, each batch reads its rows itself and raises the error.
         """
         assert self._work is not None
         try:
@@ -158,12 +158,12 @@ class Window:
         return True
 
     def stop(self) -> None:
-        """Ends the thread, if there is one."""
+        """Stops the thread, if it runs."""
         if self._work is not None:
             self._work.stop()
 
     def find(self, key: Key, index: np.ndarray) -> Tensor | None:
-        """Returns rows as they are on disk, or None if one is missing."""
+        """Returns stored rows, or None if one is missing."""
         rows, data = self.rows.get(key[0]), self._data.get(key)
         if rows is None or data is None or len(rows) == 0:
             return None
@@ -175,14 +175,14 @@ class Window:
 
 
 class Windows:
-    """Collects batches to windows of bounded size.
+    """Groups batches into windows of bounded size.
 
     Args:
         samples (Samples): The samples.
         widths (Dict[Any, int]): Bytes of all rows of a node, by type.
         counts (Dict[Any, int]): Number of nodes, by type.
         budget (int): Memory for rows of two windows and samples of three.
-        most (int): The most batches of a window.
+        most (int): The maximum number of batches of a window.
     """
 
     def __init__(
@@ -198,7 +198,7 @@ class Windows:
         self._seen = {t: np.zeros(counts[t], bool) for t in widths}
 
     def add(self, window: Window) -> bool:
-        """Adds the next batch to a window, if there is one and it fits."""
+        """Adds the next batch to a window, if it exists and fits."""
         if len(window.samples) == self._most:
             return False
         sample = self.samples.peek()
@@ -207,10 +207,10 @@ class Windows:
         new, size = {}, window.row_bytes
         for group, ids in sampled_nodes(sample).items():
             seen = self._seen.get(group)
-            # Ids that no file has are an error when their batch is made.
+            # Ids out of range are an error of their batch.
             if seen is not None and ids.max(initial=-1) < len(seen):
                 ids = ids[~seen[ids]]
-                # A node may be in a sample of several trees.
+                # Several trees of a sample may have the same node.
                 new[group] = np.unique(ids)
                 size += len(new[group]) * self._widths[group]
         held = window.sample_bytes + sample_bytes(sample)
@@ -218,7 +218,7 @@ class Windows:
         if not fits and window.samples:
             return False
         window.samples.append(self.samples.pop())
-        if not fits:  # alone too large: it is read when it is needed
+        if not fits:  # too large alone: read on demand
             return True
         for group, ids in new.items():
             self._seen[group][ids] = True
@@ -237,13 +237,13 @@ class Windows:
 
 
 class WindowReads:
-    """Reads window after window, the next one while one is used.
+    """Reads windows; reads the next one while one is used.
 
     Args:
         files (Dict[Tuple, RowSource]): The files, by group and name.
-        budget (int): Bytes of memory; those of nodes' marks are added.
+        budget (int): Bytes of memory, without the marks of nodes.
         gaps (Dict[Tuple, int]): See :meth:`RowSource.read`, by file.
-        most (int): The most batches of a window.
+        most (int): The maximum number of batches of a window.
     """
 
     def __init__(
@@ -258,22 +258,22 @@ class WindowReads:
         self._halves = [page_aligned(budget // 2) for _ in range(2)]
         self._live: list[Window] = []
         self._lock = threading.Lock()
-        #: Seconds of reads and of waiting for them, batches and windows.
+        #: Seconds of reads and of waiting, and numbers of batches and windows.
         self.stats = {'read': 0.0, 'waited': 0.0, 'batches': 0, 'windows': 0}
 
     def collect(self, samples: Samples) -> Windows:
-        """Returns what makes windows of samples."""
+        """Returns the grouping of samples into windows."""
         widths: dict[Any, int] = {}
         counts: dict[Any, int] = {}
         for (group, _), file in self.files.items():
-            # The number of a row, too.
+            # Includes the index of a row.
             widths[group] = widths.get(group, 8) + file.row_bytes
             counts[group] = max(counts.get(group, 0), len(file))
         return Windows(samples, widths, counts, self.budget, self._most)
 
     def find(self, key: Key, index: np.ndarray) -> Tensor | None:
-        """Returns rows as they are on disk, or None if one is missing."""
-        with self._lock:  # so that no buffer is used again meanwhile
+        """Returns stored rows, or None if one is missing."""
+        with self._lock:  # prevents reuse of a buffer meanwhile
             for window in self._live:
                 found = window.find(key, index)
                 if found is not None:
@@ -281,10 +281,10 @@ class WindowReads:
         return None
 
     def run(self, windows: Windows, behind: int) -> Iterator[Any]:
-        """Yields the samples when their rows are there.
+        """Yields samples when their rows are read.
 
         Args:
-            windows (Windows): Makes the windows.
+            windows (Windows): The windows.
             behind (int): How many samples may wait to be joined with their
                 features while the next one is requested.
         """
@@ -308,7 +308,7 @@ class WindowReads:
                     after.start(self.files, halves[turn], self._gaps)
                 turn = 1 - turn
                 before, now, after = now, after, windows.complete(later)
-        except BaseException:  # the last windows are used after a whole epoch
+        except BaseException:  # the last windows are used after the epoch
             for window in (now, after, before):
                 window.stop()
                 self._release(window)

@@ -1,7 +1,6 @@
 """Reads files: many small ranges at once, or whole chunks one by one.
 
-Nothing here outlives a call but file descriptors, so that a process may be
-forked at any time.
+Only file descriptors outlive a call, so a process may fork at any time.
 """
 
 import ctypes
@@ -20,27 +19,26 @@ import numpy as np
 from torch_gsample import _library
 
 ENGINES = ('auto', 'io_uring', 'threads')
-#: Reads in flight where threads wait for them.
+#: Reads in flight with threads.
 READ_THREADS = 16
 
 _END_OF_FILE = -1
-_PIECE = 8 << 20  # bytes of one read of a chunk: Ctrl-C waits for one
-#: Errors by which a kernel refuses io_uring.
+_PIECE = 8 << 20  # bytes of one read of a chunk; Ctrl-C waits for it
+#: Errors of a kernel that refuses io_uring.
 REFUSED = (errno.ENOSYS, errno.EPERM, errno.EOPNOTSUPP)
 
 
 def page_aligned(size: int) -> np.ndarray:
-    """Returns zeroed bytes that direct reads may write to.
+    """Returns page-aligned zeroed bytes, for direct reads.
 
-    Pages take no memory before they are written, and a forked process has
-    its own.
+    Pages take no memory until written, and a forked process has its own.
     """
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
     return np.frombuffer(mmap.mmap(-1, max(size, 1), flags), np.uint8)[:size]
 
 
 def file_identity(facts: os.stat_result) -> tuple[int, ...]:
-    """Tells a file apart from others, and from itself after a change."""
+    """Returns an identity that changes with the file."""
     return (
         facts.st_dev,
         facts.st_ino,
@@ -53,16 +51,16 @@ def file_identity(facts: os.stat_result) -> tuple[int, ...]:
 class ReadableFile(Protocol):
     """One file, or several in turns: :class:`File` or `StripedFile`."""
 
-    #: The file; of several, a :class:`Stripes` that knows which.
+    #: The file; :class:`Stripes` of several files.
     path: Any
-    #: Reads that are worth having in flight.
+    #: Useful number of reads in flight.
     depth: int
 
     def close(self) -> None:
         """Closes it."""
 
     def identity(self) -> tuple[int, ...]:
-        """Tells it apart from other files, and from itself when changed."""
+        """An identity that changes with the file."""
 
     def read(
         self,
@@ -79,16 +77,16 @@ class ReadableFile(Protocol):
         out: np.ndarray,
         engine: str = 'auto',
     ) -> str:
-        """Reads ranges one after the other into ``out``, all at once."""
+        """Reads ranges into ``out``, concatenated, all in flight."""
 
 
 class File:
-    """A file that is opened for reading.
+    """A file opened for reading.
 
     Args:
         path (Path): Its path.
-        direct (bool, optional): Whether reads should pass by the page cache,
-            where the file system can do it.
+        direct (bool, optional): Whether to bypass the page cache, if the file
+            system supports it.
 
     Raises:
         OSError: If it cannot be opened.
@@ -110,7 +108,7 @@ class File:
             self.fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
     def close(self) -> None:
-        """Closes the file; once is enough."""
+        """Closes the file; further calls have no effect."""
         fd, self.fd = self.fd, -1
         if fd >= 0:
             os.close(fd)
@@ -120,7 +118,7 @@ class File:
             self.close()
 
     def identity(self) -> tuple[int, ...]:
-        """Tells the file apart from others, and from itself when changed."""
+        """An identity that changes with the file."""
         return file_identity(os.fstat(self.fd))
 
     def read(
@@ -131,10 +129,10 @@ class File:
     ) -> None:
         """Fills ``out``, uint8 ``[size]``, from ``offset`` on.
 
-        Another thread can end it by ``stopped``.
+        Another thread can stop it by ``stopped``.
 
         Raises:
-            OSError: If it cannot be read; at the end of the file, too.
+            OSError: If it cannot be read, also beyond the end of the file.
         """
         done = 0
         while done < out.size and not (stopped and stopped.is_set()):
@@ -154,17 +152,17 @@ class File:
         out: np.ndarray,
         engine: str = 'auto',
     ) -> str:
-        """Reads ranges one after the other into ``out``, all at once.
+        """Reads ranges into ``out``, concatenated, all in flight.
 
         Args:
             offset (numpy.ndarray): int64 ``[num_ranges]``.
             size (numpy.ndarray): int64 ``[num_ranges]``, their bytes.
-            out (numpy.ndarray): uint8, of the sum of sizes at least.
+            out (numpy.ndarray): uint8, at least the sum of sizes.
             engine (str, optional): ``'io_uring'``, ``'threads'``, or
                 ``'auto'`` for the first one that works.
 
         Returns:
-            str: The engine that did it.
+            str: The engine used.
 
         Raises:
             OSError: If a range cannot be read.
@@ -178,11 +176,11 @@ class File:
     def read_to(
         self, ranges: np.ndarray, out: np.ndarray, engine: str = 'auto'
     ) -> str:
-        """Reads ranges to some places of ``out``; see :meth:`read_ranges`.
+        """Reads ranges to given offsets of ``out``; see :meth:`read_ranges`.
 
         Args:
-            ranges (numpy.ndarray): int64 ``[num_ranges, 3]``: offset, size
-                and where it goes.
+            ranges (numpy.ndarray): int64 ``[num_ranges, 3]``: offset, size,
+                offset in ``out``.
             out (numpy.ndarray): uint8.
             engine (str, optional): See :meth:`read_ranges`.
         """
@@ -199,7 +197,7 @@ class File:
         return 'io_uring' if engine == 'auto' else engine
 
     def error(self, code: int, offset: int) -> OSError:
-        """Returns the error of a read, which names file and offset."""
+        """Returns the error of a read, with file and offset."""
         if code == _END_OF_FILE:
             code, text = errno.EIO, 'the file ends too early'
         else:
@@ -226,11 +224,10 @@ def _read_ranges(
 
 
 class ReadAhead:
-    """Reads ranges in order, ahead of its user, in threads.
+    """Prefetches ranges in order, in threads.
 
-    One is read while another is used; of a file in several directories, as
-    many as there are. Use it in a ``with`` statement: at its end the threads
-    are gone.
+    It reads one range while another is used, or one per directory of a striped
+    file. Use it in a ``with`` statement, which ends the threads.
 
     Args:
         file (ReadableFile): The file.
@@ -263,7 +260,7 @@ class ReadAhead:
         return data
 
     def _parts(self) -> Iterator[np.ndarray]:
-        """Yields the ranges; one is overwritten when the next is asked for."""
+        """Yields the ranges; each is overwritten by the next."""
         waiting = deque(self._ranges)
         coming: deque[Any] = deque()
         for _ in self._ranges:

@@ -1,7 +1,7 @@
-"""Folders that are replaced as a whole, while others read them.
+"""Replaces whole folders while other processes read them.
 
-A complete folder takes the name of another one in one step. Readers of the
-old folder keep what they opened; what they open later, they refuse.
+A complete folder takes the name of another one in one step. Readers of the old
+folder keep open files; opening further ones is an error.
 """
 
 import ctypes
@@ -22,7 +22,8 @@ def exchange(one: Path, other: Path) -> None:
     """Exchanges the names of two folders in one step.
 
     Raises:
-        OSError: If the file system cannot, or a folder is missing.
+        OSError: If the file system does not support it, or a folder is
+            missing.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     paths = os.fsencode(one), os.fsencode(other)
@@ -35,14 +36,14 @@ def exchange(one: Path, other: Path) -> None:
 
 
 def check_exchange(name: str, folder: Path) -> None:
-    """Checks that folders can be exchanged in a file system.
+    """Checks that the file system can exchange folders.
 
     Args:
         name (str): The caller, for the error.
         folder (Path): An empty folder.
 
     Raises:
-        OSError: If they cannot.
+        OSError: If it cannot.
     """
     trial = folder / 'one', folder / 'other'
     for path in trial:
@@ -52,8 +53,8 @@ def check_exchange(name: str, folder: Path) -> None:
     except (AttributeError, OSError) as error:
         raise OSError(
             errno.EOPNOTSUPP,
-            f'{name}: the file system cannot exchange folders ({error}): give '
-            "'to'",
+            f'{name}: the file system cannot exchange folders '
+            f"({error}): pass 'to'",
             str(folder.parent),
         ) from error
     for path in trial:
@@ -61,17 +62,17 @@ def check_exchange(name: str, folder: Path) -> None:
 
 
 def identity(folder: Path) -> tuple[int, int, int]:
-    """Tells the description of a graph apart from a later one.
+    """Returns an identity of a graph's description.
 
     Raises:
-        OSError: If there is none.
+        OSError: If there is no description.
     """
     facts = os.stat(folder / META)
     return facts.st_ino, facts.st_mtime_ns, facts.st_size
 
 
 def read_whole(folder: Path, read: Callable[[], _Out]) -> _Out:
-    """Reads a folder, again if it was replaced meanwhile.
+    """Reads a folder; repeats if it was replaced meanwhile.
 
     Args:
         folder (Path): The folder of a graph.
@@ -100,11 +101,11 @@ def check_current(
 
     Args:
         folder (Path): The folder.
-        opened (Tuple[int, int, int]): Its :func:`identity` then.
-        generation (int): That of the graph, for copies of the folder.
+        opened (Tuple[int, int, int]): Its :func:`identity` when opened.
+        generation (int): The graph's generation, for copies of the folder.
 
     Raises:
-        OSError: If the folder has no description of a graph now.
+        OSError: If the folder no longer describes a graph.
         RuntimeError: If it has another graph.
     """
     if identity(folder) == opened:

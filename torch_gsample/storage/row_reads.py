@@ -1,7 +1,7 @@
-"""Reads rows of fixed width from blocks that have checksums.
+"""Reads rows of fixed width from blocks with checksums.
 
 Row numbers come in, their bytes go out in the same order. The C++ reader sorts
-them, merges neighbours to one request and checks each block that it uses.
+them, merges adjacent ones into one request and checks each block.
 """
 
 import ctypes
@@ -19,7 +19,7 @@ from torch_gsample.storage.reading import (
     page_aligned,
 )
 
-#: Memory for blocks that are being read, of each reader.
+#: Memory of each reader for blocks in flight.
 STAGING = 16 << 20
 
 _DAMAGED, _OUT_OF_RANGE = -2, -3
@@ -51,7 +51,7 @@ class _Call(ctypes.Structure):
 
 @dataclass
 class RowReader:
-    """Reads rows of an open file; used by several threads in turns.
+    """Reads rows of an open file; threads take turns.
 
     Args:
         file (File): The file.
@@ -62,8 +62,8 @@ class RowReader:
         generation (int): The generation of the file.
         checksums (numpy.ndarray, optional): uint32 ``[num_blocks]``; blocks
             are not checked if not given.
-        checked (numpy.ndarray, optional): bool ``[num_blocks]``, which blocks
-            need no check any more; all are checked each time if not given.
+        checked (numpy.ndarray, optional): bool ``[num_blocks]``, the blocks
+            that need no check; if not given, every read is checked.
         engine (str, optional): See :meth:`File.read_ranges`.
     """
 
@@ -92,8 +92,8 @@ class RowReader:
         Args:
             index (numpy.ndarray): int64 ``[n]``, contiguous.
             out (numpy.ndarray): uint8 ``[n, row_bytes]``, contiguous.
-            gap (int, optional): Requests are joined over at most this many
-                blocks that are not needed.
+            gap (int, optional): Requests are merged over gaps of at most this
+                many blocks.
 
         Raises:
             IndexError: If a row does not exist.

@@ -1,7 +1,6 @@
-"""What rows of features are read from: a file, or anything that has rows.
+"""Sources of feature rows: files, or your own class.
 
-Row numbers come in, their bytes go out; a planner of reads asks what they
-cost.
+Row indices come in, their bytes go out; read plans use their cost.
 """
 
 from abc import ABC, abstractmethod
@@ -17,12 +16,11 @@ from torch_gsample.storage.read_model import DiskModel, Reads, count_reads
 
 
 class RowSource(ABC):
-    """Rows of one width, which are read by their numbers.
+    """Rows of fixed width, read by index.
 
-    A :class:`FeatureFile` is one. Subclass it for rows that lie elsewhere, on
-    another machine or in pinned memory, and put it in a
-    :class:`DiskFeatureStore`: the same plans read it, by what its
-    :meth:`cost` says.
+    A :class:`FeatureFile` is one. Subclass it for rows elsewhere, such as
+    another machine or pinned memory, and put it in a
+    :class:`DiskFeatureStore`: all plans work with it, by its :meth:`cost`.
 
     Example:
         >>> class Memory(RowSource):
@@ -43,9 +41,9 @@ class RowSource(ABC):
 
     #: The shape of all rows.
     shape: torch.Size
-    #: The dtype of rows as they are read.
+    #: The dtype of decoded rows.
     dtype: torch.dtype
-    #: Bytes of a row as it is stored.
+    #: Bytes of a stored row.
     row_bytes: int
 
     def __len__(self) -> int:
@@ -53,19 +51,19 @@ class RowSource(ABC):
 
     @property
     def memory(self) -> int:
-        """Bytes of memory that reads need."""
+        """Bytes of memory for reads."""
         return 0
 
     @property
     def disk(self) -> Any:
-        """Where rows are: sources with equal ones have one :meth:`cost`."""
+        """The device: sources with equal ones share their :meth:`cost`."""
         return None
 
     @abstractmethod
     def read_to(
         self, index: np.ndarray, out: np.ndarray, gap: int = 0
     ) -> None:
-        """Reads rows as they are stored to memory of the caller.
+        """Reads stored rows into the caller's memory.
 
         Several threads may call it.
 
@@ -77,7 +75,7 @@ class RowSource(ABC):
 
     @abstractmethod
     def decode(self, rows: Tensor) -> Tensor:
-        """Returns the features of rows as they are stored.
+        """Converts stored rows to features.
 
         Args:
             rows (torch.Tensor): uint8 ``[n, row_bytes]``, contiguous.
@@ -85,14 +83,14 @@ class RowSource(ABC):
 
     @abstractmethod
     def cost(self, scratch: Path | None = None) -> DiskModel:
-        """Returns what reads cost.
+        """Returns the cost of reads.
 
         Args:
-            scratch (Path, optional): A folder whose writes count, too.
+            scratch (Path, optional): A folder; also measures writes to it.
         """
 
     def count_reads(self, rows: np.ndarray, gap: int = 0) -> Reads:
-        """Returns the requests and the bytes of some rows.
+        """Returns the requests and bytes for rows.
 
         Args:
             rows (numpy.ndarray): int64 ``[n]``, ascending.
@@ -101,7 +99,7 @@ class RowSource(ABC):
         return count_reads(rows, self.row_bytes, gap)
 
     def scan(self, memory: int) -> Iterator[tuple[int, np.ndarray]]:
-        """Yields all rows in their order, some at a time.
+        """Yields all rows in order, in pieces.
 
         Args:
             memory (int): Bytes of two pieces.
@@ -126,28 +124,28 @@ class RowSource(ABC):
         return self.read(index)
 
     def read(self, index: Any, gap: int = 0) -> Tensor:
-        """Returns rows in the order in which they are asked for.
+        """Returns rows in the requested order.
 
         Args:
             index (torch.Tensor): int64 or int32 ``[n]``, each in
-                ``[0, num_rows)``, in any order, some maybe several times.
-            gap (int, optional): Requests are joined over at most this many
-                blocks that are not needed.
+                ``[0, num_rows)``, in any order, with repetitions.
+            gap (int, optional): Requests are merged over gaps of at most this
+                many blocks.
 
         Returns:
-            torch.Tensor: ``[n, *]``, float32 of int8 rows.
+            torch.Tensor: ``[n, *]``; int8 rows become float32.
 
         Raises:
             IndexError: If a row does not exist.
             OSError: If rows cannot be read.
             TypeError: If ``index`` does not hold integers.
-            ValueError: If what was read is damaged.
+            ValueError: If a row is damaged.
         """
         rows = _rows_of(index, type(self).__name__)
         return self.decode(self.read_bytes(rows, gap))
 
     def read_bytes(self, index: np.ndarray, gap: int = 0) -> Tensor:
-        """Returns rows as they are stored, uint8 ``[n, row_bytes]``.
+        """Returns stored rows, uint8 ``[n, row_bytes]``.
 
         Args:
             index (numpy.ndarray): int64 ``[n]``, contiguous.
@@ -159,10 +157,11 @@ class RowSource(ABC):
 
 
 class JoinedRows(RowSource):
-    """Rows of several sources, one after the other, as those of one.
+    """Concatenates the rows of several sources.
 
     Args:
-        parts (List[RowSource]): The sources, of one shape and dtype of rows.
+        parts (List[RowSource]): The sources, with rows of the same shape and
+            dtype.
 
     Raises:
         ValueError: If they differ, or there is none.
@@ -222,7 +221,7 @@ class JoinedRows(RowSource):
 
 
 def _rows_of(index: Any, name: str) -> np.ndarray:
-    """Returns row numbers as readers take them."""
+    """Converts row indices to the readers' format."""
     array = index.cpu().numpy() if isinstance(index, Tensor) else index
     array = np.asarray(array)
     if array.size == 0 and not isinstance(index, (Tensor, np.ndarray)):

@@ -1,7 +1,7 @@
-"""Samples of batches to come, on disk until their turn.
+"""Stores the samples of future batches on disk.
 
-A sample comes in, and where it lies goes out; it comes back once, with the
-same values.
+A sample comes in, its position goes out; it is read back once, with the same
+values.
 """
 
 import pickle
@@ -26,7 +26,7 @@ from torch_gsample.storage.format import malformed, round_up
 from torch_gsample.storage.reading import page_aligned
 from torch_gsample.storage.scratch_file import ScratchFile
 
-#: What samples are made of, besides tensors and what Python itself has.
+#: Allowed classes in samples, in addition to tensors and Python's own.
 _KNOWN = (
     SamplerOutput,
     HeteroSamplerOutput,
@@ -34,14 +34,14 @@ _KNOWN = (
     HeteroAttributedOutput,
     SampledAttributes,
 )
-#: Where parts of a sample begin.
+#: Alignment of the parts of a sample.
 _ALIGNED = 64
 _NAMES = type, FunctionType, BuiltinFunctionType
 
 
 @dataclass
 class Spilled:
-    """Where a sample lies: its parts follow each other."""
+    """The position of a sample; its parts are contiguous."""
 
     offset: int
     sizes: list[int]
@@ -49,7 +49,7 @@ class Spilled:
 
 
 class _Pickler(pickle.Pickler):
-    """Takes plain samples, and refuses what must stay in this process."""
+    """Pickles plain samples; rejects values bound to this process."""
 
     def reducer_override(self, value: Any) -> Any:
         if type(value) is np.ndarray:
@@ -71,17 +71,17 @@ class _Pickler(pickle.Pickler):
 
 
 def _array(data: Any, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
-    # A buffer of no bytes has no address.
+    # An empty buffer has no address.
     if 0 in shape:
         return np.empty(shape, dtype)
     return np.frombuffer(data, dtype).reshape(shape)
 
 
 class SampleSpill:
-    """Samples in a file without a name.
+    """Samples in an unnamed file.
 
     Args:
-        folder (Path): A folder on the disk to be used.
+        folder (Path): A folder on the target disk.
     """
 
     def __init__(self, folder: Path):
@@ -116,7 +116,7 @@ class SampleSpill:
 
         Raises:
             OSError: If it cannot be read.
-            ValueError: If it is not what was written.
+            ValueError: If it is damaged.
         """
         ends = np.cumsum(round_up(np.array(spilled.sizes), _ALIGNED))
         data = page_aligned(int(ends[-1]))
@@ -137,5 +137,5 @@ class SampleSpill:
         return pickle.loads(parts[0].data, buffers=parts[1:])
 
     def close(self) -> None:
-        """Removes the file; once is enough."""
+        """Removes the file; further calls have no effect."""
         self._file.close()

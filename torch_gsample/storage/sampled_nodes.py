@@ -1,7 +1,7 @@
-"""The nodes of a type that a batch sampled, numbered by first occurrence.
+"""The sampled nodes of a type, numbered by first occurrence.
 
 Seeds and drawn rows come in; nodes of each hop and local ids go out. A thread
-keeps the memory of its last batches (``csrc/storage/take_columns.cpp``).
+reuses the memory of its last batches (``csrc/storage/take_columns.cpp``).
 """
 
 import ctypes
@@ -23,8 +23,8 @@ def address(tensor: Tensor | None) -> ctypes.c_void_p:
 def joined(parts: list[Tensor]) -> Tensor:
     """Concatenates int64 vectors; a single one is not copied.
 
-    By this thread: a team of torch waits for its members, which other
-    processes may hold up, and a batch calls this often.
+    This thread copies alone: torch's team would wait for members that other
+    processes delay, and a batch calls this often.
     """
     if len(parts) == 1:
         return parts[0]
@@ -37,14 +37,14 @@ class SampledNodes:
     """The sampled nodes of one type.
 
     Args:
-        seeds (torch.Tensor): int64 ``[num_seeds]``, which may repeat.
-        num_nodes (int): How many nodes the type has.
-        num_trees (int): How many disjoint trees a batch has, or 0.
+        seeds (torch.Tensor): int64 ``[num_seeds]``, may repeat.
+        num_nodes (int): Number of nodes of the type.
+        num_trees (int): Number of disjoint trees, or 0.
         first_tree (int): The tree of the first seed.
-        expected (int): About how many nodes will be sampled.
+        expected (int): The expected number of sampled nodes.
 
     Raises:
-        MemoryError: If there is no memory for them.
+        MemoryError: If there is not enough memory.
     """
 
     def __init__(
@@ -58,7 +58,8 @@ class SampledNodes:
         seeds = seeds.contiguous()
         self._functions = functions()
         self._num_nodes = num_nodes
-        #: Seeds that occurred before, by which they draw; others are 0.
+        #: Positions of repeated seeds, which distinguish their draws; others
+        #: are 0.
         self.repeated = torch.empty(len(seeds), dtype=torch.int64)
         self._nodes = self._functions.gsample_begin_nodes(
             address(seeds),
@@ -72,7 +73,7 @@ class SampledNodes:
             raise MemoryError(
                 f'NeighborSampler: no memory to number {len(seeds)} seeds'
             )
-        # Duplicates of seeds are nodes of their own, too.
+        # Repeated seeds are separate nodes.
         self._limit = len(seeds) + num_nodes if num_trees == 0 else 1 << 62
         self._nodes_of_hops = [seeds]
         self._trees_of_hops = None
@@ -89,7 +90,7 @@ class SampledNodes:
 
     @property
     def columns(self) -> Tensor:
-        """int64 ``[n]``, the nodes that the last hop added."""
+        """int64 ``[n]``, the nodes added by the last hop."""
         return self._nodes_of_hops[-1]
 
     @property
@@ -105,19 +106,20 @@ class SampledNodes:
         threads: int,
         out: list[Tensor],
     ) -> None:
-        """Adds rows that columns drew, and writes their edges.
+        """Adds drawn rows, and writes their edges.
 
         Args:
-            columns (SampledNodes): Whose last hop the columns are.
-            drawn (Drawn): What each drew.
-            part (slice): Some of them, those before are taken.
-            threads (int): Number of threads, at most.
+            columns (SampledNodes): The destinations; the columns are their
+                last hop.
+            drawn (Drawn): The draws of columns.
+            part (slice): The columns to take; earlier ones are done.
+            threads (int): Maximum number of threads.
             out (List[torch.Tensor]): Rows, columns and ids of all edges of
                 this draw, int64.
 
         Raises:
             AssertionError: If a row is not a node.
-            KeyboardInterrupt: If Ctrl-C ended it.
+            KeyboardInterrupt: On Ctrl-C.
             MemoryError: If there is no memory for further nodes.
         """
         size = self._functions.gsample_num_nodes(ctypes.c_void_p(self._nodes))
@@ -150,7 +152,7 @@ class SampledNodes:
         assert result == -1, 'a draw returned a node that is not in the graph'
 
     def end_hop(self) -> None:
-        """Makes columns of the nodes that were added."""
+        """Makes the added nodes the columns of the next hop."""
         self._first_column = len(self)
         size = self._functions.gsample_num_nodes(ctypes.c_void_p(self._nodes))
         node = empty_vector(size - self._first_column)
@@ -172,7 +174,7 @@ class SampledNodes:
         return self._first_column
 
     def all(self) -> tuple[Tensor, Tensor | None, list[int]]:
-        """Returns all nodes, their trees, and how many each hop added."""
+        """Returns all nodes, their trees, and the number added by each hop."""
         counts = list(map(len, self._nodes_of_hops))
         trees = self._trees_of_hops
         return (

@@ -1,4 +1,4 @@
-"""What both samplers of a graph on disk are: PyG samplers without edges."""
+"""The base class of samplers of graphs on disk."""
 
 from dataclasses import asdict
 from typing import Any
@@ -29,13 +29,13 @@ from torch_gsample.storage.hops import Draw, sample_by_hops
 
 
 class DiskNeighborhood:
-    """Takes the place of a graph in memory in a :class:`NeighborSampler`.
+    """Replaces the in-memory graph of a :class:`NeighborSampler`.
 
     Args:
-        sampler (DiskSampler): Whose ``draw`` says what a frontier draws.
+        sampler (DiskSampler): The sampler, whose ``draw`` draws at a frontier.
     """
 
-    restores_edge_ids = False  # edges on disk are stored with their ids
+    restores_edge_ids = False  # edges on disk store their ids
 
     def __init__(self, sampler: 'DiskSampler'):
         self._sampler = sampler
@@ -70,7 +70,7 @@ class DiskNeighborhood:
         return to_sampler_output(sample, graph, sampling.disjoint)
 
     def stats(self) -> dict[str, Any]:
-        """Returns nothing: a sampler knows its own caches."""
+        """Returns nothing: the sampler reports its own caches."""
         return {}
 
 
@@ -117,7 +117,7 @@ class DiskSampler(NeighborSampler):
         num_threads: int | None = None,
         order: Order = 'slot',
     ):
-        # Not the parent's, which reads a graph that is in memory.
+        # Bypasses the parent's constructor, which needs a graph in memory.
         KeyedSampler.__init__(self, seed, rng_scope)
         name = type(self).__name__
         if not isinstance(graph, self._graph_class):
@@ -173,7 +173,8 @@ class DiskSampler(NeighborSampler):
 
     @property
     def _neighborhood(self) -> Any:  # type: ignore[override]
-        # Not kept: a sampler without cycles is gone with its last reference.
+        # Not stored: without cycles, a sampler is freed with its last
+        # reference.
         return DiskNeighborhood(self)
 
     @property
@@ -184,11 +185,11 @@ class DiskSampler(NeighborSampler):
     def begin_batch(
         self, fanouts: list[list[int]], options: dict[str, Any]
     ) -> Draw:
-        """Returns what draws at the frontiers of a batch."""
+        """Returns the function that draws at the frontiers of a batch."""
         raise NotImplementedError
 
     def select_edges(
         self, fanouts: list[list[int]], options: dict[str, Any]
     ) -> Select:
-        """Returns what selects edges whose times bound the hops."""
+        """Returns the selection of edges whose times bound later hops."""
         raise NotImplementedError

@@ -1,7 +1,7 @@
-"""A file without a name, for data written once and read once.
+"""An unnamed file for data written once and read once.
 
-Bytes come in and go out by their offsets; what was read is freed. The system
-removes the file when its process ends, however it does.
+Bytes are written and read by offset; read ranges are freed. The system removes
+the file when its process ends, in any way.
 """
 
 import ctypes
@@ -15,9 +15,9 @@ from typing import Any
 
 from torch_gsample.storage.reading import File
 
-#: Errors of a disk, a user or a file that has no more room.
+#: Errors of a full disk, an exceeded quota or a file size limit.
 FULL = errno.ENOSPC, errno.EDQUOT, errno.EFBIG
-#: Space of a disk that is left to others.
+#: Disk space left free.
 _SPARE = 64 << 20
 _PIECE = 8 << 20  # bytes of one write
 _FREE = 0x3  # FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE
@@ -25,15 +25,15 @@ _UNKNOWN = errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL
 
 
 class ScratchFile(File):
-    """A new file without a name.
+    """A new unnamed file.
 
     Args:
-        folder (Path): A folder on the disk to be used.
-        direct (bool, optional): See :class:`File`; offsets, sizes and memory
-            of what is read and written are then multiples of a block.
+        folder (Path): A folder on the target disk.
+        direct (bool, optional): See :class:`File`; offsets, sizes and
+            addresses must then be multiples of a block.
 
     Raises:
-        OSError: If it cannot be made.
+        OSError: If it cannot be created.
 
     Example:
         >>> file = ScratchFile(Path(tempfile.gettempdir()))
@@ -57,10 +57,10 @@ class ScratchFile(File):
                 self.direct = False
 
     def reserve(self, size: int) -> None:
-        """Takes space for the first ``size`` bytes, where this can be done.
+        """Reserves the first ``size`` bytes, if the file system supports it.
 
         Raises:
-            OSError: If the disk has less.
+            OSError: If the disk has less space.
         """
         self._allocate(0, 0, size)
 
@@ -68,7 +68,7 @@ class ScratchFile(File):
         """Writes bytes.
 
         Raises:
-            OSError: If it cannot; it names the folder and the offset.
+            OSError: If it fails; the error names the folder and the offset.
         """
         view, done = memoryview(data).cast('B'), 0
         while done < len(view):
@@ -88,7 +88,7 @@ class ScratchFile(File):
         return OSError(code, text, str(self.path))
 
     def free(self, offset: int, size: int) -> None:
-        """Gives space back, where the file system can do it."""
+        """Frees space, if the file system supports it."""
         with suppress(OSError):
             if self._process == os.getpid():
                 self._allocate(_FREE, offset, size)
@@ -107,13 +107,13 @@ class ScratchFile(File):
             raise self.write_error(ctypes.get_errno(), offset)
 
     def close(self) -> None:
-        """Frees the file, which a forked process may hold, too."""
+        """Frees the file, even if a forked process has it open."""
         if self.fd >= 0 and self._process == os.getpid():
             os.ftruncate(self.fd, 0)
         super().close()
 
 
 def free_space(folder: Path) -> int:
-    """Returns the bytes that may be written to a folder's disk."""
+    """Returns the free bytes of a folder's disk."""
     facts = os.statvfs(folder)
     return max(facts.f_bavail * facts.f_frsize - _SPARE, 0)

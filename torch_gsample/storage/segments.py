@@ -1,8 +1,8 @@
 """Edges and nodes that were appended to a graph on disk.
 
-A segment is a folder in that of the graph, with new edges of relations and the
-times of new nodes; nothing of what is there changes. ``segments.json`` lists
-the segments: it is replaced at once, so that readers see all of a segment or
+A segment is a subfolder of the graph's folder with new edges of relations and
+the times of new nodes; existing files do not change. ``segments.json`` lists
+the segments and is replaced atomically, so readers see a whole segment or
 nothing. Appended edges are in memory, sorted by destination.
 """
 
@@ -43,7 +43,7 @@ class Appended:
     """The appended edges of a relation, sorted by destination and time.
 
     Args:
-        col (numpy.ndarray): int64 ``[num_edges]``, as all that follow.
+        col (numpy.ndarray): int64 ``[num_edges]``, like all others.
         neighbor (numpy.ndarray): Their sources.
         edge_id (numpy.ndarray): Their ids.
         time (numpy.ndarray, optional): Their times.
@@ -55,7 +55,7 @@ class Appended:
     time: np.ndarray | None
 
     def bounds(self, node: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Returns where the edges of nodes start, and how many there are."""
+        """Returns the first edge position and the degree of each node."""
         begin = np.searchsorted(self.col, node)
         return begin, np.searchsorted(self.col, node, 'right') - begin
 
@@ -65,10 +65,10 @@ class Segments:
     """All segments of a graph.
 
     Args:
-        entries (List[Dict]): What ``segments.json`` says of each.
-        edges (List[Appended]): Of each relation.
+        entries (List[Dict]): The entry of each in ``segments.json``.
+        edges (List[Appended]): The edges of each relation.
         times (Dict[int, numpy.ndarray]): int64, the times of new nodes, by
-            the number of their type.
+            type index.
     """
 
     entries: list[dict[str, Any]] = field(default_factory=list)
@@ -77,7 +77,7 @@ class Segments:
 
 
 def segment_name(number: int) -> str:
-    """Returns the name of the folder of a segment, from 1 on."""
+    """Returns the folder name of a segment; the first one is 1."""
     return f'segment-{number}'
 
 
@@ -86,7 +86,7 @@ def read_segments(path: Path, meta: GraphMeta) -> Segments:
 
     Raises:
         OSError: If a file is missing or cannot be read.
-        ValueError: If one is damaged, or breaks a rule of the format.
+        ValueError: If a file is damaged, or breaks a rule of the format.
     """
     entries = _read_entries(path, meta)
     if not entries:
@@ -119,7 +119,7 @@ def read_segments(path: Path, meta: GraphMeta) -> Segments:
 
 
 def _read_entries(path: Path, meta: GraphMeta) -> list[dict[str, Any]]:
-    """Reads ``segments.json``; there may be none."""
+    """Reads ``segments.json``, if it exists."""
     file = path / SEGMENTS
     try:
         text = file.read_bytes()
@@ -229,14 +229,14 @@ def _ends(relation: RelationMeta) -> tuple[Any, Any]:
 
 @contextlib.contextmanager
 def append_segment(path: Path, meta: GraphMeta) -> Iterator['SegmentWriter']:
-    """Makes a segment, which is there for readers when it is complete.
+    """Appends a segment; readers see it when it is complete.
 
-    An error on the way leaves the graph as it was, and so does a crash: what
-    it leaves, the next call removes.
+    An error or a crash leaves the graph unchanged; the next call removes
+    remains.
 
     Args:
         path (Path): The directory of the graph.
-        meta (GraphMeta): What describes it.
+        meta (GraphMeta): Its description.
 
     Raises:
         OSError: If another process appends, or the disk is full.
@@ -251,7 +251,7 @@ def append_segment(path: Path, meta: GraphMeta) -> Iterator['SegmentWriter']:
             for file in [*os.listdir(folder.path), '.']:
                 sync(folder.path / file)
             os.chmod(folder.path, os.stat(path).st_mode & 0o777)
-            shutil.rmtree(path / name, ignore_errors=True)  # of a crash
+            shutil.rmtree(path / name, ignore_errors=True)  # left by a crash
             os.rename(folder.path, path / name)
         except BaseException:
             folder.remove()
@@ -262,10 +262,10 @@ def append_segment(path: Path, meta: GraphMeta) -> Iterator['SegmentWriter']:
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Locks the directory of a graph against all who change it.
+    """Locks the directory of a graph for a change.
 
     Raises:
-        BlockingIOError: If another process changes it, or replaced it since.
+        BlockingIOError: If another process changes or replaced it.
     """
     lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -280,7 +280,7 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def _takes(lock: int, path: Path) -> bool:
-    """Locks a directory, if it is free and still has its name."""
+    """Locks a directory, unless it is locked or was renamed."""
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -291,7 +291,7 @@ def _takes(lock: int, path: Path) -> bool:
 def _publish(
     path: Path, meta: GraphMeta, entries: list[dict[str, Any]]
 ) -> None:
-    """Lets readers see the segments."""
+    """Makes the segments visible to readers."""
     text = seal(
         {
             'format': _FORMAT,
@@ -303,7 +303,7 @@ def _publish(
     made = path / f'.{SEGMENTS}'
     made.write_text(text)
     sync(made)
-    sync(path)  # the folder of the segment has its name
+    sync(path)  # the folder of the segment was renamed
     os.replace(made, path / SEGMENTS)
     sync(path)
 
@@ -312,16 +312,16 @@ class SegmentWriter:
     """Writes the files of a segment.
 
     Args:
-        folder (Path): Where to.
-        name (str): The name that the folder gets.
+        folder (Path): The folder.
+        name (str): The final name of the folder.
         meta (GraphMeta): The graph.
-        segments (Segments): The segments before.
+        segments (Segments): The earlier segments.
 
     Attributes:
-        folder (Path): Further files may be put there.
-        num_nodes (List[int]): Of each type, before.
-        num_edges (List[int]): Of each relation, before.
-        entry (Dict[str, List[int]]): What describes the segment.
+        folder (Path): Callers may add files.
+        num_nodes (List[int]): The earlier number of nodes of each type.
+        num_edges (List[int]): The earlier number of edges of each relation.
+        entry (Dict[str, List[int]]): The description of the segment.
     """
 
     def __init__(
@@ -350,10 +350,10 @@ class SegmentWriter:
     def add_edges(
         self, relation: int, batches: Iterable[dict[str, np.ndarray]]
     ) -> None:
-        """Writes the edges of a relation; they are in memory meanwhile.
+        """Writes the edges of a relation; holds them in memory.
 
         Args:
-            relation (int): Its number.
+            relation (int): Its index.
             batches (Iterable[Dict[str, numpy.ndarray]]): ``col``,
                 ``neighbor``, ``edge_id`` and, if it has times, ``time``.
         """
@@ -373,7 +373,7 @@ class SegmentWriter:
         count: int,
         times: Callable[[], Iterator[np.ndarray]],
     ) -> None:
-        """Adds nodes of a type, and their times, if those before have some."""
+        """Adds nodes of a type, with times if the type has them."""
         self.entry['num_nodes'][node_type] = self.num_nodes[node_type] + count
         if self._meta.node_times[node_type] is not None:
             crc = self._write(f'time-{node_type}.bin', times())

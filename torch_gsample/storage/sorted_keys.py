@@ -1,4 +1,4 @@
-"""Finds many keys at once among ascending ones."""
+"""Finds many keys at once in an ascending list."""
 
 import ctypes
 
@@ -6,21 +6,21 @@ import numpy as np
 
 from torch_gsample.storage.crc32c import functions, pointer
 
-#: Keys of a run, about.
+#: Approximate number of keys in a run.
 _RUN = 16
-#: Numbers a key, above which a table by number is larger than the keys.
+#: Values per key above which a bitmap is larger than the keys.
 _DENSE = 32
 
 
 class SortedKeys:
-    """Ascending distinct keys, and a table by which they are found.
+    """Ascending distinct keys with a lookup table.
 
-    Dense keys have a bit for each number, next to a count, which is one access
-    a key; a table of where runs of keys begin leaves a short search among
-    others. Tables are small enough for caches, and many accesses in flight.
+    Dense keys have a bitmap with a count next to each word: one access per
+    key. Sparse keys have a table of the starts of runs, and a short search
+    within a run. Tables fit in caches, with many accesses in flight.
 
     Args:
-        keys (numpy.ndarray): int64 ``[num_keys]``, from 0 on.
+        keys (numpy.ndarray): int64 ``[num_keys]``, not negative.
 
     Example:
         >>> keys = SortedKeys(np.array([2, 5, 9]))
@@ -38,7 +38,7 @@ class SortedKeys:
                 *_vector(keys), *_vector(self._table)
             )
             return
-        # A run has the keys of equal `key >> shift`.
+        # The keys of a run have equal `key >> shift`.
         self._shift = (_RUN * size // max(len(keys), 1)).bit_length()
         last = size >> self._shift
         begins = np.arange(last + 2) << self._shift
@@ -47,15 +47,15 @@ class SortedKeys:
     def find(
         self, key: np.ndarray, threads: int = 1
     ) -> tuple[np.ndarray, int]:
-        """Returns how many keys are below each, and the first unknown one.
+        """Returns the position of each key, and the first missing one.
 
         Args:
             key (numpy.ndarray): int64 ``[n]``, in any order.
-            threads (int, optional): Number of threads, at most.
+            threads (int, optional): Maximum number of threads.
 
         Returns:
-            Tuple[numpy.ndarray, int]: Positions, int64 ``[n]``, and where in
-            ``key`` the first one is that is not there, or -1.
+            Tuple[numpy.ndarray, int]: Positions, int64 ``[n]``, and the index
+            in ``key`` of the first missing one, or -1.
         """
         key = np.ascontiguousarray(key, np.int64)
         place, count = np.empty_like(key), ctypes.c_int64(threads)
@@ -77,5 +77,5 @@ class SortedKeys:
 
 
 def _vector(array: np.ndarray) -> tuple[ctypes.c_void_p, ctypes.c_int64]:
-    """Returns where an array is, and its length."""
+    """Returns the address and length of an array."""
     return pointer(array), ctypes.c_int64(len(array))

@@ -1,4 +1,4 @@
-"""Where edges come from: one form for graphs in memory, files and streams.
+"""A common form of edges from memory, files and streams.
 
 PyG's data, tensors, edge files or batches of edges come in; a
 :class:`GraphSource` goes out, whose relations yield sorted edges.
@@ -21,12 +21,12 @@ from torch_gsample.graph import Graph
 from torch_gsample.graph_input import GraphData, edge_attributes, read_graph
 from torch_gsample.samplers.attributes import read_times
 
-#: A batch of edges: ``col``, ``neighbor`` and what else there is.
+#: A batch of edges: ``col``, ``neighbor`` and other arrays.
 Edges = dict[str, np.ndarray]
-#: Yields the items of an array, some at a time.
+#: Yields an array in pieces.
 Pieces = Callable[[], Iterator[np.ndarray]]
 
-_BATCH = 1 << 20  # edges that are handed over at a time
+_BATCH = 1 << 20  # edges of a batch
 
 
 @dataclass
@@ -52,16 +52,16 @@ class RelationSource:
 
 @dataclass
 class GraphSource:
-    """A graph that is to be written.
+    """A graph to write.
 
     Args:
         num_nodes (Dict[str, int]): The number of nodes of each type.
         relations (List[RelationSource]): The edge types.
         node_times (Dict[str, torch.Tensor or Callable]): int64, times of
-            nodes, or what yields them some at a time.
-        memory (int): Bytes that reading it takes.
-        finish (Callable, optional): Writes further files to the directory
-            before it gets its name.
+            nodes, or a function that yields them in pieces.
+        memory (int): Bytes of memory for reading it.
+        finish (Callable, optional): Writes further files before the directory
+            is renamed.
     """
 
     num_nodes: dict[Any, int]
@@ -82,7 +82,7 @@ def memory_source(
     weight_attr: str | None,
     time_attr: str | tuple[str, str] | None,
 ) -> GraphSource:
-    """Reads a graph that is in memory, as :class:`NeighborSampler` does."""
+    """Reads a graph in memory, like :class:`NeighborSampler`."""
     if isinstance(data, CSC):
         size = max(data.num_rows, data.num_cols)
         graph = Graph.from_csc(
@@ -164,7 +164,7 @@ def stream_source(
     num_nodes: int | None,
     num_edges: int | None,
 ) -> GraphSource:
-    """Takes edges as they come, ``(row, col)`` in batches sorted by col."""
+    """Reads an iterable of ``(row, col)`` batches sorted by ``col``."""
     if num_nodes is None:
         raise ValueError(
             "ChunkedGraph.write: batches of edges need 'num_nodes' (got None)"
@@ -183,7 +183,7 @@ def stream_source(
 
 
 def as_paths(data: Any) -> list[Path] | None:
-    """Returns the files that ``data`` names, or None if it names none."""
+    """Returns the files that ``data`` names, or None."""
     items = data if isinstance(data, list) and data else [data]
     if all(isinstance(item, (str, Path)) for item in items):
         return [Path(item) for item in items]

@@ -1,8 +1,8 @@
-"""Arrays that grow: in memory while there is room, then on disk.
+"""Growing arrays, in memory up to a limit, then on disk.
 
-Pieces come in, one tensor goes out. Arrays are files without a name, of memory
-or of the disk, which the writer holds open: the system frees them when it
-ends. Workers of any kind open them by its descriptors.
+Pieces come in, one tensor goes out. Arrays are unnamed files, in memory or on
+disk, held open by the writer: the system frees them when it ends. Workers of
+any kind open them by the writer's descriptors.
 """
 
 import contextlib
@@ -23,19 +23,19 @@ from torch import Tensor
 from torch_gsample.storage.spill_array import BLOCK, SpillArray
 
 _MANIFEST = 'manifest.json'
-_PIECE = 1 << 20  # items that are looked at together
-#: Errors by which a system has no file of memory, or no more of it.
+_PIECE = 1 << 20  # items compared at a time
+#: Errors of a system without memory files, or out of memory.
 _NO_MEMORY = (errno.ENOSPC, errno.ENOMEM, errno.ENOSYS, errno.EPERM)
 _SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
 
 
 class Folder:
-    """The arrays of an epoch, and a folder that says where they are.
+    """The arrays of an epoch, and a folder with their manifest.
 
     Args:
-        path (Path): The folder; made. Arrays that do not fit in memory are
-            on its disk.
-        limit (int): The most bytes of arrays in memory.
+        path (Path): The folder; created. Arrays beyond the limit are on its
+            disk.
+        limit (int): The maximum bytes of arrays in memory.
     """
 
     def __init__(self, path: Path, limit: int):
@@ -47,7 +47,7 @@ class Folder:
         path.mkdir(parents=True, exist_ok=True)
 
     def takes(self, size: int) -> bool:
-        """Takes some bytes of memory, if there are as many."""
+        """Reserves bytes of memory, if available."""
         if size > self.left:
             return False
         self.left -= size
@@ -62,7 +62,7 @@ class Folder:
 
     @contextlib.contextmanager
     def writer(self, name: str) -> Iterator['ArrayWriter']:
-        """Returns what an array is appended to."""
+        """Returns a writer for an array."""
         writer = ArrayWriter(self, name)
         try:
             yield writer
@@ -79,12 +79,12 @@ class Folder:
         return array.tensor
 
     def release(self) -> None:
-        """Gives back the pages of arrays that were read."""
+        """Releases the pages of arrays that were read."""
         for array in self._open:
             array.release()
 
     def finish(self, **facts: Any) -> None:
-        """Says that all arrays are complete: now others may open them."""
+        """Marks all arrays as complete, so others may open them."""
         text = json.dumps({'arrays': self.arrays, **facts})
         made = self.path / (_MANIFEST + '.tmp')
         made.write_text(text)
@@ -92,7 +92,7 @@ class Folder:
         self._open.clear()
 
     def close(self) -> None:
-        """Closes the files. Who has mapped them keeps them."""
+        """Closes the files; existing mappings stay valid."""
         for file in self.files.values():
             file.close()
         self.files.clear()
@@ -104,7 +104,7 @@ class Folder:
 
 
 def read_manifest(folder: Path) -> dict[str, Any] | None:
-    """Returns what :meth:`Folder.finish` said, if it did."""
+    """Returns the manifest from :meth:`Folder.finish`, if it exists."""
     try:
         return json.loads((folder / _MANIFEST).read_text())
     except FileNotFoundError:
@@ -112,7 +112,7 @@ def read_manifest(folder: Path) -> dict[str, Any] | None:
 
 
 def stamp(folder: Path) -> tuple[int, int] | None:
-    """Tells results of one name apart; None where there are none."""
+    """Distinguishes results of the same name; None if there are none."""
     try:
         facts = os.stat(folder / _MANIFEST)
     except FileNotFoundError:
@@ -126,14 +126,14 @@ class ArrayWriter:
     def __init__(self, folder: Folder, name: str):
         self._folder, self._name = folder, name
         self._in_memory = True
-        self._file: IO[bytes] | None = None  # made with the first item
+        self._file: IO[bytes] | None = None  # created with the first item
         self._dtype, self._size = '<i8', 0
-        self._bytes = 0  # of memory that were taken
+        self._bytes = 0  # bytes of memory reserved
         self._checksums: list[int] = []
-        self._room = 0  # bytes that the last block lacks
+        self._room = 0  # bytes missing in the last block
 
     def append(self, piece: Tensor) -> None:
-        """Adds items; all pieces have one dtype."""
+        """Adds items; all pieces have the same dtype."""
         values = np.ascontiguousarray(piece.numpy())
         self._dtype = values.dtype.str
         raw = values.view(np.uint8).data
@@ -150,7 +150,7 @@ class ArrayWriter:
             try:
                 if self._file is None:
                     self._file = self._new_file()
-                    # A process that is forked now finds it there, to close.
+                    # Registered first, so that a fork closes it.
                     self._folder.files[self._name] = self._file
                 count = self._file.write(raw)
             except OSError as error:
@@ -181,7 +181,7 @@ class ArrayWriter:
             raw = raw[len(part) :]
 
     def _move(self) -> None:
-        """Goes on with a file on disk."""
+        """Continues in a file on disk."""
         memory, self._file = self._file, None
         self._in_memory = False
         if memory is not None:
@@ -193,7 +193,7 @@ class ArrayWriter:
         self._bytes = 0
 
     def finish(self) -> dict[str, Any]:
-        """Hands the file to the folder; returns how others open it."""
+        """Passes the file to the folder; returns how others open it."""
         facts: dict[str, Any] = {
             'name': str(self._folder.path / self._name),
             'dtype': self._dtype,
@@ -216,7 +216,7 @@ class ArrayWriter:
 
 
 def pieces_of(size: int, step: int = _PIECE) -> Iterator[slice]:
-    """Cuts ``[0, size)`` in pieces.
+    """Cuts ``[0, size)`` into pieces.
 
     Example:
         >>> list(pieces_of(5, 3))

@@ -1,8 +1,9 @@
-"""Maps an array that a process holds open, and checks it before it is read.
+"""Maps an array held open by a process, and checks it before use.
 
-What the writer says of an array comes in, a tensor goes out. The file has no
-name, so that nobody truncates it by accident, and the system frees it when the
-last process that holds it ends. Others open it by the writer's descriptor.
+The writer's description of an array comes in, a tensor goes out. The file has
+no name, so nobody truncates it by accident, and the system frees it when the
+last process that has it open ends. Other processes open it by the writer's
+descriptor.
 """
 
 import errno
@@ -16,18 +17,18 @@ import torch
 
 from torch_gsample.storage.checksums import touched
 
-BLOCK = 1 << 20  # bytes of a file on disk that have one checksum
-_BETWEEN = 64  # blocks that are checked before pages are given back
+BLOCK = 1 << 20  # bytes per checksum of a file on disk
+_BETWEEN = 64  # blocks checked before pages are released
 
 
 class SpillArray:
     """An array of another process, or of this one.
 
     Args:
-        facts (Dict[str, Any]): What :meth:`ArrayWriter.finish` returned.
+        facts (Dict[str, Any]): The result of :meth:`ArrayWriter.finish`.
 
     Raises:
-        OSError: If its file is gone or too short.
+        OSError: If its file is missing or too short.
     """
 
     def __init__(self, facts: dict[str, Any]):
@@ -40,7 +41,7 @@ class SpillArray:
             if self._map is None
             else np.frombuffer(self._map, facts['dtype'])
         )
-        #: The items. Those of a file on disk must be checked first.
+        #: The items. Check those of a file on disk before use.
         self.tensor = torch.from_numpy(values)
         self._checksums = facts['checksums'] or []
         self._unchecked = np.ones(len(self._checksums), bool)
@@ -52,9 +53,10 @@ class SpillArray:
             with open(path, 'rb') as file:
                 state = os.fstat(file.fileno())
                 if [state.st_dev, state.st_ino] != facts['file']:
-                    raise FileNotFoundError  # a later file of that number
+                    raise FileNotFoundError  # descriptor was reused
                 self._check_size(state.st_size)
-                # A private map: nobody writes, but torch wants that it may.
+                # A private mapping: nobody writes, but torch requires writable
+                # memory.
                 return mmap.mmap(
                     file.fileno(), self._size, access=mmap.ACCESS_COPY
                 )
@@ -72,15 +74,16 @@ class SpillArray:
         return bool(self._checksums)
 
     def check(self, begin: np.ndarray, end: np.ndarray) -> None:
-        """Checks blocks on disk before their items are read.
+        """Checks blocks on disk before use.
 
         Args:
-            begin (numpy.ndarray): int64 ``[n]``, where ranges of items begin.
-            end (numpy.ndarray): int64 ``[n]``, where they end.
+            begin (numpy.ndarray): int64 ``[n]``, the starts of ranges of
+                items.
+            end (numpy.ndarray): int64 ``[n]``, the ends of ranges.
 
         Raises:
             OSError: If the file is too short.
-            ValueError: If a block is not as it was written.
+            ValueError: If a block is damaged.
         """
         if self._map is None or not self._checksums:
             return
@@ -94,13 +97,13 @@ class SpillArray:
         self._check_blocks(self._map, blocks)
 
     def check_all(self) -> None:
-        """Checks all that is on disk; see :meth:`check`."""
+        """Checks all blocks on disk; see :meth:`check`."""
         if self._map is not None and self._checksums:
             self._check_size(self._map.size())
             self._check_blocks(self._map, np.flatnonzero(self._unchecked))
 
     def _check_size(self, size: int) -> None:
-        """A map of a file that was cut off would end the process."""
+        """Checks the size; mappings of truncated files kill the process."""
         if size < self._size:
             raise OSError(
                 errno.EIO,
@@ -123,9 +126,9 @@ class SpillArray:
                 self.release()
 
     def release(self) -> None:
-        """Gives back the pages that were read.
+        """Releases the pages that were read.
 
-        They stay where they are, but are not counted as this process's.
+        They remain cached, but no longer count as this process's memory.
         """
         if self._map is not None:
             self._map.madvise(mmap.MADV_DONTNEED)

@@ -1,7 +1,7 @@
 """A graph on disk as the source of another one, with its appended edges.
 
-A :class:`ChunkedGraph` comes in; a :class:`GraphSource` goes out, whose
-columns are those that samplers see.
+A :class:`ChunkedGraph` comes in; a :class:`GraphSource` with the columns that
+samplers see goes out.
 """
 
 from collections.abc import Iterator
@@ -26,11 +26,11 @@ from torch_gsample.storage.sources import (
     index_width,
 )
 
-_ROWS = 1 << 20  # edges that are handed over at a time
+_ROWS = 1 << 20  # edges of a batch
 
 
 def stored_source(graph: Any) -> GraphSource:
-    """Returns the edges of a graph on disk, to be written again.
+    """Returns the edges of a graph on disk, for rewriting.
 
     Edges keep their ids, and columns the order of their edges.
 
@@ -78,7 +78,7 @@ def _relation(graph: Any, index: int) -> RelationSource:
 
 
 def _ids_are_positions(meta: RelationMeta, new: Appended) -> bool:
-    """Whether appended edges follow those of the file, in the order of ids."""
+    """Whether appended edges follow those of the file in id order."""
     ids = np.arange(meta.num_edges, meta.num_edges + len(new.col))
     later = not len(new.col) or int(new.col[0]) >= meta.num_cols
     return later and np.array_equal(new.edge_id, ids)
@@ -87,7 +87,7 @@ def _ids_are_positions(meta: RelationMeta, new: Appended) -> bool:
 def _merged(stored: Iterator[Edges], new: Appended) -> Iterator[Edges]:
     """Merges appended edges into those of a file, by destination and time.
 
-    Those of a destination and time are last, as samplers take them.
+    At equal destination and time they are last, as in samplers.
     """
     done = first = 0
     for edges in stored:
@@ -101,7 +101,7 @@ def _merged(stored: Iterator[Edges], new: Appended) -> Iterator[Edges]:
             until = int(np.searchsorted(new.col, col[-1], 'right'))
             same = new.time[end:until]
             end += int(np.searchsorted(same, edges['time'][-1]))
-        if end <= done:  # all edges of the file are before the next one
+        if end <= done:  # all edges of the file precede the next one
             yield edges
             continue
         part, done = _part(new, done, end), end
@@ -109,7 +109,7 @@ def _merged(stored: Iterator[Edges], new: Appended) -> Iterator[Edges]:
             name: np.concatenate([edges[name], part[name]]) for name in part
         }
         keys = [joined[name] for name in ('time', 'col') if name in joined]
-        order = np.lexsort(keys)  # stable: those of the file are first
+        order = np.lexsort(keys)  # stable: edges of the file come first
         yield {name: array[order] for name, array in joined.items()}
     for begin in range(done, len(new.col), _ROWS):
         yield _part(new, begin, min(begin + _ROWS, len(new.col)))
@@ -127,7 +127,7 @@ def _part(new: Appended, first: int, last: int) -> Edges:
 
 
 def _stored_edges(graph: Any, index: int) -> Iterator[Edges]:
-    """Yields the edges in the file of a relation, some at a time."""
+    """Yields the edges in the file of a relation, in batches."""
     meta = graph.meta.relations[index]
     file = graph.open(meta)
     ranges = meta.chunks[:, [OFFSET, LENGTH]].tolist()
@@ -140,8 +140,8 @@ def _stored_edges(graph: Any, index: int) -> Iterator[Edges]:
             for first in range(0, int(row[EDGES]), _ROWS):
                 at = np.arange(first, min(first + _ROWS, int(row[EDGES])))
                 col = np.searchsorted(offset, at, 'right') - 1 + row[START]
-                # Copied: the memory of a chunk is used again while a writer
-                # still has its edges.
+                # Copied: a chunk's memory is reused while a writer still has
+                # its edges.
                 yield {
                     'col': col.astype(np.int64),
                     **{name: array[at] for name, array in arrays.items()},

@@ -101,8 +101,9 @@ class StreamingSampler(DiskSampler):
     ):
         if options.setdefault('rng_scope', 'epoch') != 'epoch':
             raise ValueError(
-                "StreamingSampler: 'rng_scope' must be 'epoch', as an epoch "
-                f'is sampled at a time (got {options["rng_scope"]!r})'
+                "StreamingSampler: 'rng_scope' must be 'epoch', "
+                'because whole epochs are sampled at once (got '
+                f'{options["rng_scope"]!r})'
             )
         base = subgraph_type, replace, disjoint, temporal_strategy
         self.interval = TimeInterval(inclusive=time_inclusive)
@@ -110,7 +111,7 @@ class StreamingSampler(DiskSampler):
         graph.refuse_segments('StreamingSampler')
         lengths = [r.chunks[:, LENGTH] for r in graph.meta.relations]
         largest = max((int(n.max()) for n in lengths if len(n)), default=0)
-        # One chunk is used while each directory is read; two are to spare.
+        # One chunk in use and one read per directory, plus two in reserve.
         least = 4 + len(graph.meta.directories)
         self._spare = memory_limit - (least - 2) * largest
         if self._spare < 2 * largest or memory_limit <= 0:
@@ -140,9 +141,9 @@ class StreamingSampler(DiskSampler):
         input_type: str | None = None,
         input_time: Tensor | None = None,
     ) -> None:
-        """Samples all that the batches of an epoch can ask for.
+        """Samples everything that the batches of an epoch may need.
 
-        Results of epochs but this one and the one before are removed.
+        Results of all epochs except this and the previous one are removed.
 
         Args:
             seeds (torch.Tensor or NodeSamplerInput): The seeds of all
@@ -153,9 +154,9 @@ class StreamingSampler(DiskSampler):
 
         Raises:
             IndexError: If a seed is not in the graph.
-            KeyboardInterrupt: If Ctrl-C ended it; no file remains.
+            KeyboardInterrupt: On Ctrl-C; no file remains.
             OSError: If a file cannot be read, or the disk is full.
-            ValueError: If a file is broken; it names file and offset.
+            ValueError: If a file is damaged; the error names file and offset.
         """
         if not isinstance(seeds, NodeSamplerInput):
             seeds = NodeSamplerInput(None, seeds, input_time, input_type)
@@ -165,7 +166,7 @@ class StreamingSampler(DiskSampler):
         self._prepare(seeds, epoch, threading.Event())
 
     def prepare_ahead(self, epoch: int) -> None:
-        """Begins to prepare an epoch in a thread, with the same seeds."""
+        """Starts a thread that prepares an epoch with the same seeds."""
         if self._state['work'] is None and self._find(epoch) is None:
             seeds = self._seeds
             self._state['work'] = Background(
@@ -183,7 +184,7 @@ class StreamingSampler(DiskSampler):
                 raise
 
     def close(self) -> None:
-        """Ends the thread and removes all results."""
+        """Stops the thread and removes all results."""
         self._close()
 
     def _prepare(
@@ -235,13 +236,14 @@ class StreamingSampler(DiskSampler):
         distinct, rank = times[seeds.input_type].unique(return_inverse=True)
         if size * len(distinct) >= 1 << 62:
             raise ValueError(
-                f'StreamingSampler: {len(distinct)} times of {size} nodes are '
-                'more than can be told apart; use coarser times'
+                f'StreamingSampler: {len(distinct)} times of {size} '
+                'nodes are too many to distinguish; use coarser '
+                'times'
             )
         return (node * len(distinct) + rank).unique(), distinct
 
     def _keep_latest(self, epoch: int) -> None:
-        """Removes the results of all epochs but the one before."""
+        """Removes the results of all epochs except the previous one."""
         self._results = {
             e: r for e, r in self._results.items() if epoch - 1 <= e < epoch
         }
@@ -252,7 +254,7 @@ class StreamingSampler(DiskSampler):
     # Sampling ################################################################
 
     def begin_pass(self, epoch: int, inputs: Any) -> None:
-        """Prepares an epoch, or waits until it is; loaders call it."""
+        """Prepares an epoch or waits for that; called by loaders."""
         self.finish_preparing()
         if not isinstance(inputs, NodeSamplerInput):
             return
@@ -266,7 +268,7 @@ class StreamingSampler(DiskSampler):
             self.prepare_epoch(inputs, epoch)
 
     def hand_out(self, epoch: int, part: float) -> None:
-        """Called by loaders with the part of an epoch that is handed out."""
+        """Called by loaders with the delivered fraction of an epoch."""
         if part >= self.trigger:
             self.prepare_ahead(epoch + 1)
 
@@ -279,7 +281,7 @@ class StreamingSampler(DiskSampler):
     def begin_batch(
         self, fanouts: list[list[int]], options: dict[str, Any]
     ) -> Draw:
-        """Returns what looks up the frontiers of a batch."""
+        """Returns the function that looks up the frontiers of a batch."""
         epoch = int(options['key'][0, 1])
         results = self._wait_for(epoch)
         if results.facts['fanouts'] != fanouts:
@@ -331,7 +333,7 @@ class StreamingSampler(DiskSampler):
         if results is None or results.is_stale():
             results = EpochResults.find(self._disk / f'{epoch}')
             if results is not None:
-                # Maps keep their memory: those of earlier epochs go.
+                # Mappings hold memory: drop those of earlier epochs.
                 self._results = {
                     e: r for e, r in self._results.items() if e >= epoch - 1
                 }
@@ -369,7 +371,7 @@ class StreamingSampler(DiskSampler):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._begin_process()  # a copy in a worker: it only looks up
+        self._begin_process()  # a copy in a worker only looks up
         self._close = lambda: None  # the copy owns nothing
 
 
@@ -380,9 +382,9 @@ def _equal(a: Any, b: Any) -> bool:
 
 
 def _close_inherited(state: dict[str, Any]) -> None:
-    """Closes the files of results that a process was forked with.
+    """Closes the inherited result files of a forked process.
 
-    They would keep memory that their owner has given up.
+    They would hold memory that their owner has freed.
     """
     folders = state['folders']
     for epoch in [e for e, f in folders.items() if f.process != os.getpid()]:
@@ -390,9 +392,9 @@ def _close_inherited(state: dict[str, Any]) -> None:
 
 
 def _remove(owner: int, state: dict[str, Any], folder: OwnedFolder) -> None:
-    """Ends the thread of a sampler and removes its results.
+    """Stops the thread of a sampler and removes its results.
 
-    A process that was forked has a copy, and leaves both alone.
+    A forked process has a copy, and does neither.
     """
     if os.getpid() != owner:
         return

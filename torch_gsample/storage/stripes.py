@@ -1,8 +1,8 @@
-"""A relation whose chunks are dealt over several directories.
+"""A relation whose chunks are distributed over several directories.
 
-Chunk i of n directories is in directory ``i % n``. Offsets come in as if all
-chunks were in one file, one after the other; they are read in the files that
-have them, from all disks at once.
+Chunk i of n directories is in directory ``i % n``. Offsets refer to one
+virtual file of all chunks in order; reads go to the actual files, on all disks
+at once.
 """
 
 import json
@@ -21,12 +21,12 @@ from torch_gsample.storage.format import (
 )
 from torch_gsample.storage.reading import File
 
-#: What a directory says of itself, but that of the graph.
+#: The description file of each further directory.
 STRIPE = 'stripe.json'
 
 
 class Stripes:
-    """Which file has which offset of a relation.
+    """Maps offsets of a relation to files.
 
     Args:
         paths (List[Path]): A file for each directory.
@@ -37,7 +37,7 @@ class Stripes:
         self.paths = paths
         self._start = relation.chunks[:, OFFSET]
         length = relation.chunks[:, LENGTH]
-        # Where a chunk is in its file: after those before it that are there.
+        # A chunk's offset in its file: after the earlier chunks of that file.
         self._inside = np.zeros_like(length)
         for i in range(len(paths)):
             own = length[i :: len(paths)]
@@ -46,7 +46,7 @@ class Stripes:
     def cut(
         self, offset: np.ndarray, size: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Cuts ranges where chunks end.
+        """Cuts ranges at the ends of chunks.
 
         Args:
             offset (numpy.ndarray): int64 ``[n]``.
@@ -54,8 +54,8 @@ class Stripes:
 
         Returns:
             Tuple[numpy.ndarray, numpy.ndarray]: The file of each piece, and
-            int64 ``[num_pieces, 3]``: offset in it, size, and where it goes
-            if ranges follow each other.
+            int64 ``[num_pieces, 3]``: offset in the file, size, and offset in
+            the concatenated output.
         """
         first = np.searchsorted(self._start, offset, 'right') - 1
         last = np.searchsorted(self._start, offset + size - 1, 'right') - 1
@@ -63,7 +63,7 @@ class Stripes:
         of = np.repeat(np.arange(len(offset)), count)
         before = np.repeat(np.cumsum(count) - count, count)
         chunk = first[of] + np.arange(len(of)) - before
-        # What lies behind the last chunk is read there, and is an error.
+        # A range beyond the last chunk is read there, which is an error.
         ends = np.append(self._start[1:], np.iinfo(np.int64).max)
         begin = np.maximum(offset[of], self._start[chunk])
         end = np.minimum((offset + size)[of], ends[chunk])
@@ -72,7 +72,7 @@ class Stripes:
         return chunk % len(self.paths), np.stack([at, end - begin, to], 1)
 
     def where(self, offset: int) -> tuple[Path, int]:
-        """Returns the file that has an offset, and where it is in there."""
+        """Returns the file of an offset, and the offset in it."""
         part, ranges = self.cut(np.array([offset]), np.array([1]))
         return self.paths[int(part[0])], int(ranges[0, 0])
 
@@ -97,12 +97,12 @@ class StripedFile:
         self.depth = len(paths)
 
     def close(self) -> None:
-        """Closes the files; once is enough."""
+        """Closes the files; further calls have no effect."""
         for file in self._files:
             file.close()
 
     def identity(self) -> tuple[int, ...]:
-        """Tells the files apart from others, and from themselves changed."""
+        """An identity that changes with the files."""
         return sum((file.identity() for file in self._files), ())
 
     def read(
@@ -155,11 +155,11 @@ def open_relation(
 
 
 def stripe_text(meta: GraphMeta, number: int, path: Path) -> str:
-    """Returns what a directory says of itself.
+    """Returns the description of a directory.
 
     Args:
         meta (GraphMeta): The graph.
-        number (int): The number of the directory, from 1.
+        number (int): The index of the directory, from 1.
         path (Path): The directory of the graph.
     """
     return json.dumps(
@@ -173,7 +173,7 @@ def stripe_text(meta: GraphMeta, number: int, path: Path) -> str:
 
 
 def check_stripes(folder: Path, meta: GraphMeta) -> None:
-    """Checks that the directories of a graph are there, and its own.
+    """Checks that the directories of a graph exist and belong to it.
 
     Raises:
         FileNotFoundError: If one is missing.

@@ -1,4 +1,4 @@
-"""Writes a graph in the chunked format, whatever it comes from."""
+"""Writes a graph in the chunked format, from any source."""
 
 import contextlib
 import secrets
@@ -49,7 +49,7 @@ def write_graph(
 ) -> None:
     """Writes a graph to a directory, which appears when it is complete.
 
-    Edge ids are kept: in a graph of edge files, they number the rows.
+    Edge ids are preserved; in edge files they are row numbers.
 
     Args:
         path (str or Path): The directory, which must not exist.
@@ -59,30 +59,32 @@ def write_graph(
             (with a dictionary for each edge type), an iterable of
             ``(row, col)`` batches that ascend by ``col``, or another
             :class:`ChunkedGraph`, of any version of the format.
-        num_nodes (int or Dict, optional): Number of nodes, for edges alone;
-            one more than the largest id if not given.
+        num_nodes (int or Dict, optional): Number of nodes, if ``data`` has
+            only edges; one more than the largest id if not given.
         weight_attr (str, optional): The attribute (column) of edge weights.
         time_attr (str or Tuple[str, str], optional): The attribute (column)
             of times, as in :class:`NeighborSampler`.
-        columns (Tuple[str, str], optional): Of edge files: the names of the
-            columns of sources and destinations; the first two if not given.
-        num_edges (int, optional): How many edges batches have, for progress.
-        chunk_bytes (int, optional): The most bytes of a chunk. A sampler that
-            streams has two of them in memory.
-        memory_limit (int, optional): The most bytes to use besides ``data``.
-        alignment (int, optional): Chunks start at multiples of it: a power of
+        columns (Tuple[str, str], optional): For edge files: the columns of
+            sources and destinations; the first two if not given.
+        num_edges (int, optional): Total number of edges of batches, for
+            progress.
+        chunk_bytes (int, optional): The maximum bytes of a chunk. A streaming
+            sampler has two chunks in memory.
+        memory_limit (int, optional): The maximum bytes to use in addition to
+            ``data``.
+        alignment (int, optional): Chunks start at multiples of it; a power of
             2 from 512.
         progress (bool, optional): Whether to show a progress bar.
         directories (Sequence[str or Path], optional): Further directories,
-            on other disks, which must not exist. Chunks are dealt over
+            on other disks, which must not exist. Chunks are distributed over
             ``path`` and these, and read from all at once. ``alignment`` must
-            be at least 4096 then.
+            then be at least 4096.
 
     Raises:
         FileExistsError: If ``path`` or a directory exists.
-        IndexError: If an edge has a node that does not exist.
+        IndexError: If an edge refers to a node that does not exist.
         OSError: If the disk is full, or a file cannot be read.
-        TypeError: If ``data`` is nothing of the above.
+        TypeError: If the type of ``data`` is not supported.
         ValueError: If an argument is invalid; the message names the rule.
     """
     path = Path(path)
@@ -102,7 +104,7 @@ def write_graph(
             f"ChunkedGraph.write: 'alignment' must be at least {BLOCK} for "
             f'several directories (got {alignment})'
         )
-    # Edges of two chunks, with destinations, and the chunk that is written.
+    # The edges of two chunks, with destinations, and the chunk being written.
     needed = 6 * chunk_bytes
     reading = data.memory if isinstance(data, GraphSource) else 0
     if memory_limit < needed + reading:
@@ -196,7 +198,7 @@ def _write_source(
 
 
 def _pieces_of(time: Tensor | Pieces) -> Iterable[np.ndarray]:
-    """Returns the times of nodes, some at a time."""
+    """Yields the times of nodes in pieces."""
     return [time.numpy()] if isinstance(time, Tensor) else time()
 
 

@@ -1,7 +1,7 @@
-"""GNN layers that are written vertex by vertex and run as fused kernels.
+"""GNN layers written as the computation at one vertex, run as fused kernels.
 
-A function of a vertex comes in; a layer comes out that takes a graph and
-features, with gradients.
+A function of a vertex comes in; a layer on a graph and features, with
+gradients, goes out.
 """
 
 from torch_gsample.vertex.frontend.aggregations import (

@@ -224,7 +224,7 @@ def mean(values: Any) -> Any:
     Raises:
         RuntimeError: Outside a program.
     """
-    raise RuntimeError('mean: is for vertex programs only')
+    raise RuntimeError('mean: must be called in a vertex program')
 
 
 def _without_transforms(
@@ -280,8 +280,8 @@ def _check_devices(
         for x in value if isinstance(value, tuple) else (value,):
             if x is not None and x.device != device:
                 raise ValueError(
-                    f'{name}: {key!r} must be on {device}, as the graph is '
-                    f'(got {x.device})'
+                    f'{name}: {key!r} must be on {device}, the device '
+                    f'of the graph (got {x.device})'
                 )
 
 

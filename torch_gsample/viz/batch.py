@@ -183,8 +183,9 @@ def _ends(store: Any, key: Any) -> tuple[Tensor, Tensor]:
 def _part(name: Any, counts: Any, node: Tensor | None) -> _Part:
     if counts is None:
         raise ValueError(
-            "plot_batch: 'batch' must have 'num_sampled_nodes', by which its "
-            'hops are told; batches of NeighborLoader do'
+            "plot_batch: 'batch' must have 'num_sampled_nodes', the "
+            'number of nodes of each hop, as batches of '
+            'NeighborLoader have'
         )
     counts = torch.as_tensor(counts).cpu()
     hop = torch.arange(counts.numel()).repeat_interleave(counts)

@@ -127,7 +127,7 @@ def test_a_relation_that_is_not_there_is_named(stored):
 
 
 def test_a_handle_that_names_nothing_is_an_error():
-    with pytest.raises(RuntimeError, match='not open any more'):
+    with pytest.raises(RuntimeError, match='is closed'):
         operators.read_edges(
             torch.tensor([1 << 40]), torch.tensor([0]), 0, torch.int32
         )

@@ -74,7 +74,7 @@ def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, Tensor]]:
         raise ValueError('its checksum is wrong: it is cut off or changed')
     end = start + int.from_bytes(data[len(MAGIC) : start], 'little')
     if end > len(body):
-        raise ValueError(f'its header ends at {end}, behind its end')
+        raise ValueError(f'its header ends at {end}, beyond its end')
     header = json.loads(bytes(body[start:end]))
     if not isinstance(header, dict) or header.get('version') != VERSION:
         found = header.get('version') if isinstance(header, dict) else header
@@ -89,7 +89,7 @@ def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, Tensor]]:
             raise ValueError(f'{name!r} has the shape {shape}')
         size = math.prod(shape) * kind.itemsize
         if size > len(body) - end:
-            raise ValueError(f'{name!r} ends behind the end of the file')
+            raise ValueError(f'{name!r} ends beyond the end of the file')
         flat = np.frombuffer(body[end : end + size], np.uint8).copy()
         tensor = torch.from_numpy(flat).view(kind).reshape(shape)
         tensors[name] = tensor.requires_grad_(bool(grad))

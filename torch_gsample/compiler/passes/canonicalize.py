@@ -1,4 +1,4 @@
-"""Gives each operation one form, and takes away what capture adds.
+"""Gives each operation one form, and removes the additions of capture.
 
 Before::
 

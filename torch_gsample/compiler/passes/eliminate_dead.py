@@ -1,4 +1,4 @@
-"""Drops what nobody uses.
+"""Removes unused values.
 
 Before::
 

@@ -158,7 +158,7 @@ def _target(rewrite: Rewrite, base: Node, at: Node) -> tuple[Node, Node, Axis]:
     """The target of a scatter, and positions in it."""
     value, place = rewrite[base], rewrite.vector(at)
     if not isinstance(value, Value) or value.kind != 'vector':
-        raise NoRule('it scatters to what is no vector')
+        raise NoRule('it scatters to a tensor that is not a vector')
     if value.axis is not None:
         return value.node, rewrite.positions(place, value.axis), value.axis
     axis = rewrite.dense(example(base).shape[0])
@@ -268,7 +268,7 @@ def _searchsorted(rewrite: Rewrite, node: Node) -> Value:
         and bounds.axis is bounds.into
     )
     if not identity or len(args_of(node)) > 2 or node.kwargs:
-        raise NoRule('it is sorted otherwise')
+        raise NoRule('it is in another order')
     into = position.into
     if bounds.axis is not into:
         raise NoRule('positions of another axis are searched')

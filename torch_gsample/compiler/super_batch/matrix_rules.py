@@ -208,7 +208,7 @@ def _has_edges(rewrite: Rewrite, node: Node) -> Value:
     ptr, rows = rewrite[given['ptr']], rewrite.vector(given['rows'])
     rewrite.constant(given['num_rows'])
     if ptr.kind != 'pointers' or ptr.into is not rows.axis:
-        raise NoRule('rows are searched of another axis')
+        raise NoRule('rows of another axis are searched')
     changed = {given['rows']: rewrite.local(rows)}
     cols = given['cols']
     if cols is not None:
@@ -263,7 +263,7 @@ def _coo_to_csc(rewrite: Rewrite, node: Node) -> Parts:
     row, col = rewrite.vector(given['row']), rewrite.vector(given['col'])
     size = rewrite[given['num_cols']]
     if not isinstance(size, Size) or size.more or row.axis is not col.axis:
-        raise NoRule('columns of batches are not known apart')
+        raise NoRule('columns of batches cannot be distinguished')
     changed = {given['col']: rewrite.positions(col, size.axis)}
     indptr, index, perm = parts(rewrite, rewrite.copy(node, changed))
     # The edges of each batch stay together: its columns do.

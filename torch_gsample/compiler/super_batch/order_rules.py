@@ -61,7 +61,7 @@ def _cumsum(rewrite: Rewrite, node: Node) -> Value:
         held = rewrite.held(value)
         return Value(rewrite.copy(node), value.axis, held, 'ends')
     if tensor.dtype not in _INTEGERS:
-        raise NoRule('a sum up to a row is rounded as rows before it are')
+        raise NoRule('the rounding of a running sum depends on earlier rows')
     total = rewrite.call(
         segments.cumsum,
         rewrite.local(value),

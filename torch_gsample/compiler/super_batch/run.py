@@ -260,8 +260,8 @@ class SuperBatch:
             self.notes = run.captured.notes
         if run.failure is not None:
             _warn(
-                f'{len(batches)} batches run one by one, as together they '
-                f'fail: {run.failure}'
+                f'{len(batches)} batches run one by one because '
+                f'running them together failed: {run.failure}'
             )
         return out
 

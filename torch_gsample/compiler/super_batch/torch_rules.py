@@ -318,7 +318,7 @@ def _size(rewrite: Rewrite, node: Node) -> Any:
     if value.is_constant or dim != 0:
         return Value(rewrite.copy(node))
     if value.kind in ('scalar', 'weights'):
-        raise NoRule('the length of what is no vector is used')
+        raise NoRule('the length of a tensor that is not a vector is used')
     return Size(value.axis, int(value.kind == 'pointers'))
 
 
@@ -364,6 +364,6 @@ def _filled(rewrite: Rewrite, node: Node) -> Value:
 def _arange(rewrite: Rewrite, node: Node) -> Value:
     size = rewrite[args_of(node)[0]]
     if not isinstance(size, Size) or size.more not in (0, 1):
-        raise NoRule('numbers up to what is no size')
+        raise NoRule('a range ends at a value that is not a size')
     kind = 'pointers' if size.more else 'vector'
     return Value(rewrite.copy(node), size.axis, size.axis, kind)

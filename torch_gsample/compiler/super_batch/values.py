@@ -244,7 +244,7 @@ class Rewrite:
             or value.kind != 'vector'
             or value.is_constant
         ):
-            raise NoRule(f'{node} is no vector of all batches')
+            raise NoRule(f'{node} is not a vector of all batches')
         return value
 
     def rows(self, node: Any) -> Value:

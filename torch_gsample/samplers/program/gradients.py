@@ -97,10 +97,11 @@ def check_no_gradients(name: str, sample: Any) -> None:
     if not _detached.get() and requires_grad(sample):
         raise ValueError(
             f'{name}: a sample that requires gradients must be drawn when it '
-            'is used, by the parameters of that step, as it is not known '
-            "where they are: set 'num_workers' and 'prefetch' to 0, freeze "
-            "the sampler by 'requires_grad_(False)', or let a ProgramSampler "
-            'have them in its program, closure or arguments'
+            'is used, with the parameters of that step, because '
+            "their location is unknown: set 'num_workers' and "
+            "'prefetch' to 0, freeze the sampler by "
+            "'requires_grad_(False)', or pass them to a "
+            'ProgramSampler in its program, closure or arguments'
         )
 
 

@@ -166,8 +166,8 @@ class HGTSampler(ProgramSampler):
         }
         if len(set(map(len, out.values()))) > 1:
             raise ValueError(
-                f"{self._name}: 'num_samples' must have as many layers for "
-                f'each node type (got {out})'
+                f"{self._name}: 'num_samples' must have the same "
+                f'number of layers for each node type (got {out})'
             )
         return out
 

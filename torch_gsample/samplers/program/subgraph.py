@@ -220,8 +220,8 @@ class SaintSampler(ProgramSampler):
         num_nodes = self.graph.counts[None]
         if batch_size is None:
             raise ValueError(
-                f"{self._name}: 'sample_coverage' needs 'batch_size', that "
-                'of the loader (got None)'
+                f"{self._name}: 'sample_coverage' needs the loader's "
+                "'batch_size' (got None)"
             )
         _check.count(self._name, 'batch_size', batch_size)
         roots = torch.arange(num_nodes)

@@ -206,8 +206,8 @@ class LayerRun:
             if rows is None:
                 raise ValueError(
                     f'infer: layer {self.layer.name} must return rows of '
-                    f'{self.target!r} for each of its nodes (it did for the '
-                    f'first, and not from {tile.begin} on)'
+                    f'{self.target!r} for each of its nodes (it '
+                    f'returned none from node {tile.begin} on)'
                 )
             return rows
 

@@ -116,8 +116,8 @@ class WorkFolder:
             ]
             raise ValueError(
                 f'infer: {self.path} was left by a call with other arguments '
-                f"(not equal: {', '.join(wrong)}); give 'restart=True' to "
-                'remove it and begin again'
+                f'(not equal: {", ".join(wrong)}); give '
+                "'restart=True' to remove it and start over"
             )
         if left is None or restart:
             self._clear()

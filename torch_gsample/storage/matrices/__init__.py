@@ -1,4 +1,4 @@
-"""Graphs on disk as matrices: what programs extract is read when it is needed.
+"""Graphs on disk as matrices whose extracts are read on demand.
 
 A graph on disk comes in, a ``SparseSample`` whose edges stay there goes out.
 """

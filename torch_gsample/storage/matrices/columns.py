@@ -1,7 +1,7 @@
-"""Columns of a graph on disk as a matrix whose edges are read when needed.
+"""Columns of a graph on disk as a matrix whose edges are read on demand.
 
-Positions of edges come in. What is selected of them at once is what is read:
-``A[:, s].individual_sample(k)`` reads the drawn edges alone.
+Positions of edges come in. Only selected edges are read:
+``A[:, s].individual_sample(k)`` reads the drawn ones.
 """
 
 from typing import Any
@@ -26,10 +26,10 @@ class StoredVector:
     """The stored values of some edges, read once, on demand.
 
     Args:
-        edges (StoredEdges): The edges of a graph, which it keeps open.
+        edges (StoredEdges): The edges of a graph; kept open.
         array (str): One of :data:`ARRAYS`.
-        position (torch.Tensor): int64 ``[n]``, which of them.
-        data (torch.Tensor, optional): ``[n]``, if it was read.
+        position (torch.Tensor): int64 ``[n]``, positions of edges.
+        data (torch.Tensor, optional): ``[n]``, the values, if already read.
     """
 
     __slots__ = ('array', 'data', 'edges', 'position')
@@ -45,7 +45,7 @@ class StoredVector:
         self.position, self.data = position, data
 
     def read(self) -> Tensor:
-        """Returns it, ``[n]``."""
+        """Returns the values, ``[n]``."""
         data = self.data
         if data is None:
             data = self.data = read_edges(
@@ -57,21 +57,21 @@ class StoredVector:
         return data
 
     def __reduce__(self) -> Any:
-        return Tensor.clone, (self.read(),)  # handles are of a process
+        return Tensor.clone, (self.read(),)  # handles belong to a process
 
     def at(self, index: Tensor) -> 'StoredVector':
-        """Returns that of some of the edges, at positions ``[k]`` of them."""
+        """Returns the values of the edges at positions ``[k]``."""
         data = None if self.data is None else select_rows(self.data, index)
         position = select_rows(self.position, index)
         return StoredVector(self.edges, self.array, position, data)
 
 
 class StoredIds:
-    """Ids of edges that were found by row, by their positions in columns.
+    """Ids of edges found by row, by their positions in columns.
 
     Args:
-        edges (StoredEdges): The columns, which have the ids.
-        position (StoredVector): Where each edge is in them.
+        edges (StoredEdges): The columns, which store the ids.
+        position (StoredVector): The position of each edge in the columns.
     """
 
     __slots__ = ('edges', 'position')
@@ -80,19 +80,19 @@ class StoredIds:
         self.edges, self.position = edges, position
 
     def read(self) -> Tensor:
-        """Returns them, int64 ``[n]``."""
+        """Returns the ids, int64 ``[n]``."""
         return StoredVector(self.edges, 'edge_id', self.position.read()).read()
 
     def __reduce__(self) -> Any:
         return Tensor.clone, (self.read(),)
 
     def at(self, index: Tensor) -> 'StoredIds':
-        """Returns those of some of the edges, at positions ``[k]``."""
+        """Returns the ids of the edges at positions ``[k]``."""
         return StoredIds(self.edges, self.position.at(index))
 
 
 class StoredCSC(CSC):
-    """Compressed columns whose rows are read when they are needed.
+    """Compressed columns whose rows are read on demand.
 
     Args:
         indptr (torch.Tensor): int64 ``[num_cols + 1]``.
@@ -122,7 +122,7 @@ class StoredCSC(CSC):
 
 
 class StoredColumns(SparseSample):
-    """Some columns of a graph on disk, and what was selected of them.
+    """Selected columns and edges of a graph on disk.
 
     Args:
         layout (StoredCSC): The edges.
@@ -132,8 +132,8 @@ class StoredColumns(SparseSample):
         steps (Steps): Operations on their values.
         cols (torch.Tensor): int64 ``[num_cols]``, the columns of the graph.
         col_ids (torch.Tensor): int64 ``[num_cols]``.
-        value (torch.Tensor, optional): ``[num_edges]``, the values, if they
-            are known.
+        value (torch.Tensor, optional): ``[num_edges]``, the values, if already
+            read.
     """
 
     __slots__ = ('_cols', '_steps', '_value', '_weights')
@@ -165,7 +165,7 @@ class StoredColumns(SparseSample):
 
     @property
     def value(self) -> Tensor | None:  # type: ignore[override]
-        """The values of the edges, which are read now."""
+        """The values of the edges; reads them."""
         if self._value is None and (self._weights or self._steps.steps):
             weights = self._weights
             known = None if weights is None else weights.read()

@@ -16,12 +16,12 @@ from torch_gsample.storage.matrices.steps import Step, Steps
 class Deferred(SparseSample):
     """The values of all edges of a relation on disk.
 
-    Arithmetic is put off until edges are read, and reductions are computed by
-    one scan and stored.
+    Arithmetic is deferred until edges are read. Reductions are computed by one
+    scan and cached.
 
     Args:
         cols (StoredEdges): Its columns; its rows, if it is transposed.
-        rows (StoredEdges, optional): The same edges by row, whose ids are
+        rows (StoredEdges, optional): The same edges by row; their ids are
             positions in ``cols``.
         steps (Steps): Its values.
         is_transposed (bool, optional): Whether its columns are ``rows``.
@@ -71,7 +71,7 @@ class Deferred(SparseSample):
             self._cols, self._rows, self._steps, not self._is_transposed
         )
 
-    # Arithmetic, which is put off.
+    # Deferred arithmetic.
 
     def add(self, other: Any, dim: Dim = None, *, axis: Dim = None) -> Self:
         """Adds to each value; see :meth:`SparseSample.add`."""
@@ -146,12 +146,12 @@ class Deferred(SparseSample):
         return self._by('__rtruediv__', other)
 
     def relu(self) -> Self:
-        """The positive values; see :meth:`SparseSample.relu`."""
+        """Clips negative values to 0; see :meth:`SparseSample.relu`."""
         return self._then('relu')
 
     def _by(self, name: str, other: Any) -> Self:
         if isinstance(other, (bool, int, float)):
-            return self._then(name, +other)  # a truth value is a number
+            return self._then(name, +other)  # bool is a number, too
         raise TypeError(
             f'SparseSample: {name} of a matrix on disk needs a number, or a '
             f"vector with 'dim', as div(x, dim=0) (got {type(other).__name__}"
@@ -195,7 +195,7 @@ class Deferred(SparseSample):
         if dim is None:
             raise ValueError(
                 f"SparseSample: {name} of a matrix on disk needs 'dim', 0 or "
-                f'1: reduce what it returns (got None)'
+                f'1: reduce its result (got None)'
             )
         dim = 1 - dim if self._is_transposed else dim
         return self._stored_reduce(by or name, dim, self._steps, self.dtype)
@@ -208,7 +208,7 @@ class Deferred(SparseSample):
         if torch.is_grad_enabled() and any(x.requires_grad for x in operands):
             raise ValueError(
                 f'SparseSample: {name} of a matrix on disk has no gradient: '
-                'detach what its values are computed with'
+                'detach the operands of its values'
             )
         return stored_reduce(
             edges.handle,

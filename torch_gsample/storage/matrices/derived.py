@@ -1,8 +1,8 @@
-"""Caches what was computed of a graph on disk in files next to it.
+"""Caches values computed from a graph on disk in files next to it.
 
-They are named by the content of the graph, so that those of another graph, or
-of one that was replaced, are never taken. A name and what computes a vector
-come in, the vector goes out.
+Files are named by a digest of the graph, so results of another or a replaced
+graph are never used. A name and a function that computes a vector come in, the
+vector goes out.
 """
 
 import errno
@@ -29,14 +29,14 @@ _HEADER = struct.Struct('<8sIIqII32s')
 _MAGIC, _VERSION = b'gsDerive', 1
 _DTYPES = [torch.int64, torch.int32, torch.float32, torch.float64]
 _DTYPES += [torch.float16, torch.bfloat16]
-#: What a folder says that cannot be written to.
+#: Errors of a folder that is not writable.
 _READ_ONLY = errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT
 
 
 def fingerprint(relation: RelationMeta) -> str:
-    """Returns what tells the edges of a relation from all others.
+    """Returns a digest of the edges of a relation.
 
-    It is of what ``meta.json`` says of them, which has their checksums.
+    It covers their part of ``meta.json``, which has their checksums.
     """
     digest = hashlib.sha256()
     for field in fields(relation):
@@ -50,14 +50,14 @@ def fingerprint(relation: RelationMeta) -> str:
 
 
 class DerivedFiles:
-    """The vectors that were computed of the edges of a relation.
+    """The vectors computed from the edges of a relation.
 
-    Where they cannot be written, as in a folder that is read only, they are
-    computed in each process.
+    If they cannot be written, as in a read-only folder, each process computes
+    them.
 
     Args:
         path (Path): The folder of the graph.
-        mark (str): What :func:`fingerprint` returned.
+        mark (str): The result of :func:`fingerprint`.
     """
 
     def __init__(self, path: Path, mark: str):
@@ -66,13 +66,12 @@ class DerivedFiles:
         self._mark = mark
 
     def vector(self, name: str, compute: Callable[[], Tensor]) -> Tensor:
-        """Returns a vector that was stored, or computes and stores it.
+        """Returns a stored vector, or computes and stores it.
 
-        A file that is not as it was written is computed again, with a
-        warning.
+        A damaged file is computed again, with a warning.
 
         Args:
-            name (str): What it is, as a name of a file.
+            name (str): Its name, part of the file name.
             compute (Callable): Computes it from the edges.
         """
         found = self._read(name)

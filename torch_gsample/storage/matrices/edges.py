@@ -1,4 +1,4 @@
-"""The edges of one relation on disk, as matrices read them.
+"""The edges of one relation on disk, read by matrices.
 
 Positions of edges come in, their stored values go out.
 """
@@ -36,15 +36,15 @@ from torch_gsample.storage.pooled import empty_vector
 from torch_gsample.storage.random_read import RandomReads
 from torch_gsample.storage.read_model import DiskModel
 
-#: Bytes that a scan reads at a time.
+#: Bytes of one read of a scan.
 _PIECE = 16 << 20
-#: Edges that a scan hands over at a time.
+#: Edges of one piece of a scan.
 SCAN_EDGES = 1 << 18
 
-#: Results of reductions that are in memory.
+#: Number of results of reductions cached in memory.
 _KNOWN = 4
 
-#: The edges that programs read, by the number that their handle holds.
+#: The edges that programs read, by the number in their handle.
 _OPENED: WeakValueDictionary[int, 'StoredEdges'] = WeakValueDictionary()
 _numbers = itertools.count()
 
@@ -53,17 +53,17 @@ _TORCH |= {'<f4': torch.float32, '<f8': torch.float64}
 
 
 class StoredEdges:
-    """The edges of a relation, by column, which stay on disk.
+    """The edges of a relation on disk, by column.
 
-    Of a graph only the pointers of columns are in memory, 8 bytes a node.
+    Memory holds only the column pointers, 8 bytes a node.
 
     Args:
         graph (ChunkedGraph): The graph.
-        number (int): Which of its relations.
-        reads (RandomReads): The files that are opened, and their cache.
+        number (int): The index of the relation.
+        reads (RandomReads): The open files and their cache.
         weight (torch.dtype, optional): The dtype of weights; the stored one if
             not given.
-        model (DiskModel, optional): The disk, by which reads are planned.
+        model (DiskModel, optional): The disk model for planning reads.
     """
 
     def __init__(
@@ -81,24 +81,24 @@ class StoredEdges:
         self.num_rows, self.num_cols = meta.num_rows, meta.num_cols
         self.num_edges = meta.num_edges
         self.has_weight = meta.widths['weight'] > 0
-        #: Whether ids of edges are stored; they are their positions if not.
+        #: Whether edge ids are stored; otherwise they are positions.
         self.has_ids = meta.widths['edge_id'] > 0
-        #: The dtype of each array as it is read.
+        #: The dtype of each array after reading.
         self.dtypes = {'edge_id': torch.int64}
         for name in ('neighbor', 'weight'):
             if meta.widths[name] > 0:
                 self.dtypes[name] = _TORCH[meta.dtype(name).str]
         if weight is not None:
             self.dtypes['weight'] = weight
-        #: int64 ``[1]``, by which captured programs name these edges.
+        #: int64 ``[1]``, the handle of these edges in captured programs.
         self.handle = torch.tensor([next(_numbers)])
         _OPENED[int(self.handle)] = self
-        #: int64 ``[num_cols + 1]``, where each column begins.
+        #: int64 ``[num_cols + 1]``, the start of each column.
         self.pointers = self.derived.vector('pointers', self._read_pointers)
         self._check_pointers()
-        #: The disk, by which reads are planned, and what was read.
+        #: The disk model for planning reads, and read counters.
         self.model, self.counts = model, ReadCounts()
-        #: What was computed of the edges, in memory.
+        #: Cached results of reductions, in memory.
         self.known: dict[str, Tensor] = {}
 
     def __reduce__(self) -> Any:
@@ -112,7 +112,7 @@ class StoredEdges:
         return self.graph.path / self.meta.file
 
     def remember(self, name: str, value: Tensor) -> None:
-        """Keeps what was computed of the edges, the last few of it."""
+        """Caches a result of a reduction; keeps the last few."""
         self.known[name] = value
         for old in list(self.known)[:-_KNOWN]:
             self.known.pop(old, None)
@@ -140,7 +140,7 @@ class StoredEdges:
         return self._checked(name, torch.from_numpy(items), position)
 
     def _runs(self, name: str, position: np.ndarray) -> Runs:
-        """Returns where items are in the file."""
+        """Returns the runs of items in the file."""
         table, width = self.meta.chunks, self.meta.widths[name]
         places = self.meta.places(table[:, NODES], table[:, EDGES])[name]
         edge = np.ascontiguousarray(table[:, FIRST])
@@ -173,7 +173,7 @@ class StoredEdges:
 
         Yields:
             Tuple[int, Dict[str, torch.Tensor]]: The position of the first
-            edge, and the items of some that follow.
+            edge, and the items of a piece.
         """
         blocks = self._uncached()
         for row in self.meta.chunks:
@@ -209,7 +209,7 @@ class StoredEdges:
         out = np.zeros(meta.num_cols + 1, np.int64)
         out[-1] = meta.num_edges
         blocks = self._uncached()
-        # A node that two chunks share begins in the first one.
+        # A node in two chunks starts in the first one.
         for i in reversed(range(len(meta.chunks))):
             row = meta.chunks[i]
             nodes, edges = int(row[NODES]), int(row[EDGES])
@@ -246,16 +246,16 @@ class StoredEdges:
 
 
 def edges_of(handle: Tensor) -> StoredEdges:
-    """Returns the edges that a handle names.
+    """Returns the edges of a handle.
 
     Raises:
-        RuntimeError: If their matrices are gone.
+        RuntimeError: If their matrices were freed.
     """
     found = _OPENED.get(int(handle))
     if found is None:
         raise RuntimeError(
-            'SparseSample: the graph on disk that a compiled program reads '
-            'is not open any more: keep its matrix'
+            'SparseSample: the graph on disk of a compiled program '
+            'is closed: keep a reference to its matrix'
         )
     return found
 

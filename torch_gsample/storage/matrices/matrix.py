@@ -39,8 +39,8 @@ from torch_gsample.storage.matrices.stored_walks import StoredWalks, put
 class StoredMatrix(Deferred):
     """All edges of a relation on disk; see :meth:`ChunkedGraph.matrix`.
 
-    What it extracts is read when it is looked at, and is a matrix in memory.
-    See :class:`Deferred` for its arguments, arithmetic and reductions.
+    An extract is read at its first use, and is a matrix in memory. See
+    :class:`Deferred` for its arguments, arithmetic and reductions.
     """
 
     __slots__ = ()
@@ -66,7 +66,7 @@ class StoredMatrix(Deferred):
         return self._rows
 
     def _ids(self, edges: StoredEdges, position: Tensor) -> Any:
-        """Returns the ids of edges, which are read later."""
+        """Returns the ids of edges, read on demand."""
         if edges is not self._cols:
             positions = StoredVector(edges, 'edge_id', position)
             if not self._cols.has_ids:
@@ -77,11 +77,11 @@ class StoredMatrix(Deferred):
         )
 
     def operands(self) -> list[Any]:
-        """Returns what its values are computed with."""
+        """Returns the operands of its values."""
         return [step.operand for step in self._steps.steps]
 
     def check_rows(self) -> None:
-        """Checks that walks can go along edges.
+        """Checks that walks along edges are possible.
 
         Raises:
             ValueError: If the rows are not stored.
@@ -108,7 +108,7 @@ class StoredMatrix(Deferred):
         )
 
     def _take_rows(self, rows: Tensor, cols: Tensor | None) -> Any:
-        if self._is_transposed:  # as in memory, what lies together stays so
+        if self._is_transposed:  # its rows are columns of `T`
             if cols is None:
                 return self.T._take_cols(rows).T
             return extract.take_rows(self.T, cols, rows).T
@@ -116,7 +116,7 @@ class StoredMatrix(Deferred):
             return extract.take_rows(self._take_cols(cols), rows)
         edges = self._lists('A[rows, :]', False)
         indptr, position = stored_columns(edges.pointers, rows)
-        # By their positions in the columns, copies of a row in its order.
+        # Sorted by position in the columns; a repeated row keeps its order.
         place = StoredVector(edges, 'edge_id', position).read()
         order = place.argsort(stable=True)
         position, place = position[order], place[order]
@@ -169,7 +169,7 @@ class StoredMatrix(Deferred):
         restart: float = 0.0,
         probs: Any = None,
     ) -> Walks:
-        """Walks, a read a step; see :meth:`SparseSample.random_walk`."""
+        """Reads one edge per step; see :meth:`SparseSample.random_walk`."""
         edges, seeds = self._walked('random_walk', seeds, length)
         weighted = self._is_weighted('random_walk', probs)
         key, call_id = current_program()
@@ -186,7 +186,7 @@ class StoredMatrix(Deferred):
         q: float,
         probs: Any = None,
     ) -> Walks:
-        """Reads what walks visit; see :meth:`SparseSample.node2vec_walk`."""
+        """Reads visited columns; see :meth:`SparseSample.node2vec_walk`."""
         edges, seeds = self._walked('node2vec_walk', seeds, length)
         weighted = self._is_weighted('node2vec_walk', probs)
         key, call_id = current_program()
@@ -196,7 +196,7 @@ class StoredMatrix(Deferred):
         return self._walks(edges, nodes, taken)
 
     def frontier_walk(self, seeds: Tensor, length: int) -> Walks:
-        """A read a step; see :meth:`SparseSample.frontier_walk`."""
+        """Reads one edge per step; see :meth:`SparseSample.frontier_walk`."""
         edges, seeds = self._walked('frontier_walk', seeds, length)
         key, call_id = current_program()
         nodes, taken = stored_frontier(
@@ -209,8 +209,8 @@ class StoredMatrix(Deferred):
     ) -> tuple[StoredEdges, Tensor]:
         if self.num_rows != self.num_cols:
             raise ValueError(
-                f'{name}: the matrix must be square, to walk from columns on '
-                f'as rows (got shape {list(self.shape)})'
+                f'{name}: the matrix must be square, as walks use its '
+                f'columns as rows (got shape {list(self.shape)})'
             )
         check_length(name, length)
         seeds = node_ids(name, 'seeds', seeds, self.num_rows)
@@ -231,11 +231,11 @@ class StoredMatrix(Deferred):
     def _walks(
         self, edges: StoredEdges, nodes: Tensor, taken: Tensor
     ) -> Walks:
-        """Returns walks, the ids of whose edges are read when needed."""
+        """Returns walks whose edge ids are read on demand."""
         ids = self._ids(edges, taken[taken >= 0])
         if ids is None:
             return Walks(nodes, taken)
-        if is_compiling():  # it is dropped where it is not used
+        if is_compiling():  # dropped if unused
             return Walks(nodes, put(taken, ids))
         return StoredWalks(nodes, taken, ids)
 
@@ -251,10 +251,10 @@ class StoredMatrix(Deferred):
 
         Args:
             relations (List[StoredMatrix]): The relations.
-            path (List[int]): Which of them each step takes.
+            path (List[int]): The relation of each step.
             seeds (torch.Tensor): int64 ``[num_seeds]``.
             key (torch.Tensor): int64 ``[1, 3]``.
-            call_id (int): Number of the draw.
+            call_id (int): Call id of the draw.
         """
         lists = [r._lists('metapath_walk', False) for r in relations]
         seeds = node_ids('metapath_walk', 'seeds', seeds, self.num_rows)
@@ -268,7 +268,7 @@ class StoredMatrix(Deferred):
         edges = self._lists('shadow', True)
         key, call_id = current_program()
         for _ in fanouts[1:]:
-            current_program()  # each hop takes a number
+            current_program()  # one call id per hop
         return stored_trees(
             edges.handle, seeds, fanouts, key, call_id, replace
         )
@@ -284,12 +284,12 @@ class StoredMatrix(Deferred):
         return self
 
     def stats(self) -> dict[str, Any]:
-        """Returns what this process read for the matrix.
+        """Returns the read counters of this process for the matrix.
 
         Returns:
-            Dict[str, Any]: ``plans``, how many reads were ``'cached'`` as a
-            whole, ``'random'``, ``'merged'`` (with short holes) or a
-            ``'stream'``; ``requests`` and ``bytes`` of these, by the model.
+            Dict[str, Any]: ``plans``, the number of reads that were fully
+            ``'cached'``, ``'random'``, ``'merged'`` (over short gaps) or a
+            ``'stream'``; their ``requests`` and ``bytes`` by the disk model.
         """
         parts = [x.counts for x in self._opened()]
         plans: Counter[str] = sum((p.plans for p in parts), Counter())
@@ -300,12 +300,12 @@ class StoredMatrix(Deferred):
         }
 
     def log_reads(self) -> None:
-        """Begins to note each read, for ``explain``."""
+        """Starts to log each read, for ``explain``."""
         for edges in self._opened():
             edges.counts.log = []
 
     def logged_reads(self) -> list[str]:
-        """Returns a line for each read that was noted, and ends it."""
+        """Stops logging, and returns a line for each read."""
         out = []
         for edges in self._opened():
             out += [f'{edges.path.name}: {x}' for x in edges.counts.log or ()]

@@ -21,7 +21,7 @@ from torch_gsample.storage.random_read import RandomReads
 from torch_gsample.storage.read_model import DiskModel
 from torch_gsample.storage.reading import ENGINES
 
-#: Edges of a column among which an edge is looked up.
+#: Maximum edges of a column in which an edge is searched.
 _LOOKED_UP = 1 << 16
 
 
@@ -39,7 +39,7 @@ def open_matrices(
     Raises:
         OSError: If a file cannot be read.
         ValueError: If an argument is invalid (the message names the rule), or
-            a file is not as it was written.
+            a file is damaged.
     """
     name = 'ChunkedGraph.matrix'
     graph.refuse_segments(name)
@@ -53,7 +53,7 @@ def open_matrices(
         raise ValueError(
             f"{name}: 'cache_bytes' must not be negative (got {cache_bytes})"
         )
-    # Columns and rows, if there are some, share it.
+    # Shared by columns and rows.
     cache_bytes //= 1 + any(has_rows(graph, r) for r in graph.meta.relations)
     out, reads = {}, RandomReads(graph, cache_bytes, engine)
     for number, meta in enumerate(graph.meta.relations):
@@ -77,12 +77,12 @@ def open_matrices(
 
 @dataclass(frozen=True, eq=False)
 class StoredGraph(GraphTypes):
-    """Types and numbers of nodes of a graph on disk, and its matrices."""
+    """Node types and counts of a graph on disk, and its matrices."""
 
     matrices: dict[Any, StoredMatrix]
 
     def has_edge(self, edge_type: Any, row: int, col: int, edge: int) -> bool:
-        """See :meth:`Graph.has_edge`; not of columns of very many edges."""
+        """See :meth:`Graph.has_edge`; rejects very large columns."""
         part = self.matrices[edge_type][:, torch.tensor([col])]
         if part.num_edges > _LOOKED_UP:
             return True

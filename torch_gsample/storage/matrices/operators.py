@@ -1,7 +1,7 @@
-"""The operators that read a graph on disk: what captured programs call.
+"""The operators of captured programs that read a graph on disk.
 
-They name a graph by its handle, an int64 tensor ``[1]``. Each is a function of
-its arguments, as the graph never changes.
+A handle, an int64 tensor ``[1]``, names a graph. Each operator is a pure
+function of its arguments, because the graph never changes.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ ARRAYS = ('neighbor', 'edge_id', 'weight')
 
 @torch.library.custom_op('gsample::stored_columns', mutates_args=())
 def stored_columns(pointers: Tensor, cols: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns where the edges of columns are.
+    """Returns the positions of the edges of columns.
 
     Args:
         pointers (torch.Tensor): int64 ``[num_cols + 1]``.
@@ -34,7 +34,7 @@ def stored_columns(pointers: Tensor, cols: Tensor) -> tuple[Tensor, Tensor]:
         the columns, and int64 ``[num_edges]``, the positions of their edges.
 
     Raises:
-        IndexError: If there is no such column.
+        IndexError: If a column does not exist.
     """
     if cols.numel() > 0:
         low, high = map(int, torch.aminmax(cols))
@@ -95,10 +95,10 @@ def stored_reduce(
     Args:
         handle (torch.Tensor): int64 ``[1]``.
         name (str): See :func:`scan.reduce`.
-        dim (int): As there.
+        dim (int): See :func:`scan.reduce`.
         is_weighted (bool): See :class:`Steps`.
-        steps (str): What :func:`spell` returned.
-        operands (List[torch.Tensor]): The vectors of these.
+        steps (str): The text from :func:`spell`.
+        operands (List[torch.Tensor]): The vectors from :func:`spell`.
         size (int): The length of the result.
         dtype (torch.dtype): Its dtype.
     """
@@ -122,7 +122,7 @@ def _(handle, name, dim, is_weighted, steps, operands, size, dtype):  # type: ig
 
 
 def spell(steps: Steps) -> tuple[str, list[Tensor]]:
-    """Returns steps as a text and their vectors."""
+    """Returns steps as a text, and their vectors."""
     words, operands = [], []
     for step in steps.steps:
         operand = step.operand

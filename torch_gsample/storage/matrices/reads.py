@@ -1,9 +1,9 @@
-"""Reads items of a file by the cheapest of some plans.
+"""Reads items of a file by the cheapest plan.
 
-Offsets of items come in, in any order; items go out. Blocks are read once a
-call, in the order of the file. By the model of the disk, holes between them
-are read as well where that costs less than one more request: none, short ones,
-or all of them, which is one stream.
+Offsets of items come in, in any order; items go out. A call reads each block
+once, in file order. It also reads gaps between blocks if the disk model
+predicts that this costs less than another request: no gaps, short ones, or all
+of them (one stream).
 """
 
 import itertools
@@ -16,21 +16,21 @@ from torch_gsample.storage.blocks import BLOCK, BlockReader, Runs
 from torch_gsample.storage.pooled import empty_array
 from torch_gsample.storage.read_model import DiskModel, Reads
 
-#: Blocks that are in memory at a time, besides the cache.
+#: Blocks in memory at a time, in addition to the cache.
 GROUP = 2048
-#: A disk of which nothing is known.
+#: The default disk model.
 USUAL_DISK = DiskModel(1e-5, 2e9)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How the blocks of a call are read.
+    """A plan for reading the blocks of a call.
 
     Args:
         name (str): ``'random'``, ``'merged'`` or ``'stream'``.
-        gap (int): Blocks of the longest hole that is read.
+        gap (int): Blocks of the longest gap that is read.
         reads (Reads): Requests and bytes.
-        seconds (float): By the model.
+        seconds (float): The predicted time.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Plan:
 
 
 def choose_plan(block: np.ndarray, model: DiskModel) -> Plan:
-    """Chooses how different blocks are read.
+    """Chooses a plan for reading distinct blocks.
 
     Args:
         block (numpy.ndarray): int64 ``[n]``, ascending, at least one.
@@ -71,17 +71,17 @@ def choose_plan(block: np.ndarray, model: DiskModel) -> Plan:
 
 
 class ReadCounts:
-    """What was read by which plan in this process."""
+    """Read counters of this process, by plan."""
 
     def __init__(self) -> None:
         self.plans: Counter[str] = Counter()
         self.requests = self.bytes = 0
         self.last = ''
-        #: A line for each call, while it is wanted.
+        #: A line for each call, while logging.
         self.log: list[str] | None = None
 
     def add(self, plan: Plan, cached: bool, size: int) -> None:
-        """Counts a call for some items, whose blocks were cached or not."""
+        """Counts a call, with its cached and missing blocks."""
         self.last = 'cached' if cached else plan.name
         self.plans[self.last] += 1
         if not cached:
@@ -105,14 +105,14 @@ def read_items(
     model: DiskModel,
     counts: ReadCounts,
 ) -> np.ndarray:
-    """Returns the items at some offsets.
+    """Returns the items at the given offsets.
 
     Args:
         blocks (BlockReader): Reads the file.
-        runs (Runs): Where items are, at least one.
+        runs (Runs): The runs of items, at least one.
         dtype (numpy.dtype): The items' dtype, of 4 or 8 bytes.
         model (DiskModel): The disk.
-        counts (ReadCounts): Where the plan is noted.
+        counts (ReadCounts): Counts the plan.
 
     Raises:
         OSError: If the file cannot be read.
@@ -136,7 +136,7 @@ def read_items(
 
 
 def _groups(wanted: np.ndarray, gap: int) -> list[tuple[int, int]]:
-    """Cuts blocks into groups of bounded size, with the holes between them."""
+    """Cuts blocks into groups of bounded size, including gaps."""
     step = np.diff(wanted, prepend=wanted[0])
     cost = np.cumsum(np.where(step - 1 <= gap, step, 1))
     cuts = np.flatnonzero(np.diff(cost // GROUP)) + 1
@@ -145,7 +145,7 @@ def _groups(wanted: np.ndarray, gap: int) -> list[tuple[int, int]]:
 
 
 def _bridged(block: np.ndarray, gap: int) -> np.ndarray:
-    """Returns ascending blocks with those of the holes between them."""
+    """Returns ascending blocks with those of the gaps between them."""
     hole = np.diff(block, append=block[-1] + 1) - 1
     return _ranges(block, np.where(hole <= gap, hole, 0) + 1)
 

@@ -1,10 +1,10 @@
-"""What a matrix on disk cannot do, and what does it instead."""
+"""Operations that a matrix on disk rejects, and their alternatives."""
 
 from typing import Any, NoReturn
 
 from torch_gsample.sparse_sample import SparseSample
 
-#: Methods that need no layout, or are made of others.
+#: Methods that need no layout, or call other methods.
 _WORK = ('collective_sample', 'visit_count', 'random_walk_step')
 _INSTEAD = {
     'individual_sample': "'A[:, nodes].individual_sample(...)'",
@@ -20,7 +20,7 @@ _PROPERTIES = ('csc', 'csr', 'edge_id', 'value', '_stored', '_edge_id')
 
 
 def refuse(kind: type) -> None:
-    """Gives a class methods that say what to do instead, for all it lacks."""
+    """Adds methods that name the alternative of each missing operation."""
     for name in _PROPERTIES:
         setattr(kind, name, property(_refusal(name)))
     for name in dir(SparseSample):
@@ -39,7 +39,7 @@ def _refusal(name: str) -> Any:
     def refused(self: Any, *_: Any, **__: Any) -> NoReturn:
         raise ValueError(
             f'SparseSample: {what} of a matrix on disk would read all of its '
-            f'edges into memory: take {instead}'
+            f'edges into memory: use {instead}'
         )
 
     refused.__name__ = name

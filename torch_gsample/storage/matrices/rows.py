@@ -19,7 +19,7 @@ from torch_gsample.storage.matrices.edges import StoredEdges
 
 
 def rows_path(edges: StoredEdges) -> Path:
-    """Returns where the rows of a relation are, or would be."""
+    """Returns the path of the rows of a relation."""
     return edges.derived.folder / 'rows'
 
 
@@ -32,7 +32,7 @@ def has_rows(graph: ChunkedGraph, relation: RelationMeta) -> bool:
 def write_rows(
     edges: StoredEdges, memory_limit: int, chunk_bytes: int
 ) -> ChunkedGraph:
-    """Writes the rows of a relation, unless they are there.
+    """Writes the rows of a relation, unless they exist.
 
     Args:
         edges (StoredEdges): Its columns.
@@ -66,7 +66,7 @@ def write_rows(
 
 
 def _write_edges(edges: StoredEdges, file: Path) -> None:
-    """Writes edges as they lie, from columns to rows, as a Parquet file."""
+    """Writes the edges of columns, in order, to a Parquet file."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -92,7 +92,7 @@ def stored_rows(edges: StoredEdges) -> ChunkedGraph | None:
     """Opens the rows of a relation, if they were written.
 
     Raises:
-        ValueError: If they are not those of these edges.
+        ValueError: If they belong to other edges.
     """
     path = rows_path(edges)
     if not path.exists():

@@ -1,7 +1,6 @@
-"""What one scan of a graph on disk computes: sums of its rows and columns.
+"""Reductions of rows and columns by one scan of a graph on disk.
 
-Edges are added in their order, as a graph in memory adds them: sums have the
-same bits.
+Edges are added in the same order as in memory, so sums have the same bits.
 """
 
 from collections.abc import Iterator
@@ -14,7 +13,7 @@ from torch_gsample.sparse_sample import SparseSample
 from torch_gsample.storage.matrices.edges import StoredEdges
 from torch_gsample.storage.matrices.steps import Steps, of_columns
 
-#: How reductions begin, and how they are called by ``scatter_reduce``.
+#: Initial values of reductions, and their names in ``scatter_reduce``.
 _EXTREMES = {'max': ('amax', -1), 'min': ('amin', 1)}
 
 
@@ -25,7 +24,7 @@ def reduce(edges: StoredEdges, name: str, dim: int, steps: Steps) -> Tensor:
         edges (StoredEdges): Its columns.
         name (str): ``'sum'``, ``'max'``, ``'min'`` or ``'degree'``.
         dim (int): 0 for a result a column, 1 for one a row.
-        steps (Steps): How values are computed of those that are stored.
+        steps (Steps): The operations on stored values.
     """
     size = (edges.meta.num_cols, edges.meta.num_rows)[dim]
     if name == 'degree':
@@ -70,7 +69,7 @@ def _begin(name: str, size: int, value: Tensor) -> tuple[Tensor, Tensor]:
 def _parts(
     edges: StoredEdges, steps: Steps
 ) -> Iterator[tuple[int, SparseSample]]:
-    """Yields consecutive edges as matrices, and their first columns."""
+    """Yields consecutive edges as matrices, with their first columns."""
     names = ['neighbor']
     if edges.has_weight and steps.is_weighted:
         names.append('weight')
@@ -85,7 +84,7 @@ def _part(
     end, pointers = first + rows.numel(), edges.pointers
     if rows.numel() == 0:
         begin, stop = 0, 0
-    else:  # columns that begin before `first` go on here
+    else:  # columns that start before `first` continue here
         begin = int(torch.searchsorted(pointers, first, right=True)) - 1
         stop = int(torch.searchsorted(pointers, end))
     indptr = (pointers[begin : stop + 1].clamp(first, end) - first).clone()

@@ -1,7 +1,7 @@
-"""Arithmetic with all values of a graph on disk, put off until some are read.
+"""Deferred arithmetic with all values of a graph on disk.
 
-``(A / d)[:, s]`` is ``A[:, s] / d[s]``: operations that are of one edge each
-are recorded, and applied to what is read.
+``(A / d)[:, s]`` is ``A[:, s] / d[s]``: element-wise operations are recorded,
+and applied to the edges that are read.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ class Step:
         name (str): A method of :class:`~torch_gsample.SparseSample`.
         operand (float or torch.Tensor, optional): A number, or a vector of an
             item for each column (``dim=0``) or row (``dim=1``).
-        dim (int, optional): What of these it is.
+        dim (int, optional): The dimension of the vector.
     """
 
     name: str
@@ -36,7 +36,8 @@ class Steps:
     """The values of a graph on disk.
 
     Args:
-        is_weighted (bool): Whether they begin as the stored weights, or ones.
+        is_weighted (bool): Whether the initial values are the stored weights
+            instead of ones.
         steps (Tuple[Step, ...], optional): Operations on each value.
     """
 
@@ -44,7 +45,7 @@ class Steps:
     steps: tuple[Step, ...] = ()
 
     def then(self, step: Step) -> 'Steps':
-        """Returns the steps with one more."""
+        """Returns the steps with another one."""
         return Steps(self.is_weighted, (*self.steps, step))
 
     def turned(self) -> 'Steps':
@@ -62,7 +63,7 @@ class Steps:
         return Steps(self.is_weighted, tuple(steps))
 
     def name(self) -> str:
-        """Returns a name that other steps do not have."""
+        """Returns a unique name of these steps."""
         digest = hashlib.sha256(f'{self.is_weighted}'.encode())
         for step in self.steps:
             digest.update(f'/{step.name}/{step.dim}/'.encode())
@@ -78,13 +79,13 @@ class Steps:
 def of_columns(
     matrix: SparseSample, steps: Steps, cols: Callable[[], Tensor] | None
 ) -> SparseSample:
-    """Returns a matrix of some columns with the values that steps make.
+    """Applies steps to the values of some columns.
 
     Args:
         matrix (SparseSample): The columns, with the stored values.
         steps (Steps): The steps.
-        cols (Callable, optional): Returns the columns of the graph that it
-            has, int64; all if not given.
+        cols (Callable, optional): Returns the ids of its columns in the graph,
+            int64; all if not given.
     """
     for step in steps.steps:
         operand = step.operand

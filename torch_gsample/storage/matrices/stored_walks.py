@@ -1,4 +1,4 @@
-"""Walks on a graph on disk, the ids of whose edges are read when needed."""
+"""Walks on a graph on disk whose edge ids are read on demand."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -14,23 +14,23 @@ class StoredWalks(Walks):
 
     Args:
         nodes (torch.Tensor): int64 ``[num_seeds, length + 1]``.
-        taken (torch.Tensor): int64 ``[num_seeds, length]``, -1 where a step
-            took no edge.
-        ids (StoredVector): Of the others, in order.
+        taken (torch.Tensor): int64 ``[num_seeds, length]``, -1 for a step
+            without an edge.
+        ids (StoredVector): Ids of the other steps, in order.
     """
 
     _ids: Any
     _read: Tensor | None
 
     def __new__(cls, nodes: Tensor, taken: Tensor, ids: Any) -> 'StoredWalks':
-        """Makes walks whose edges are not read yet."""
+        """Creates walks whose edges are not read yet."""
         self = super().__new__(cls, nodes, taken)
         self._ids, self._read = ids, None
         return self
 
     @property
     def nodes(self) -> Tensor:
-        """Where each walk was, int64 ``[num_seeds, length + 1]``."""
+        """The nodes of each walk, int64 ``[num_seeds, length + 1]``."""
         return tuple.__getitem__(self, 0)
 
     @property
@@ -48,7 +48,7 @@ class StoredWalks(Walks):
 
 
 def put(taken: Tensor, ids: Any) -> Tensor:
-    """Returns the ids of the steps that took an edge, -1 for the others."""
+    """Returns the edge ids of steps, -1 for steps without an edge."""
     out = torch.full_like(taken, -1)
     out[taken >= 0] = ids.read()
     return out

@@ -33,12 +33,12 @@ def sample_trees(
         seeds (torch.Tensor): int64 ``[num_seeds]``.
         fanouts (List[int]): Edges of a node at each hop.
         key (torch.Tensor): int64 ``[1, 3]``.
-        call_id (int): Number of the draw of the first hop.
+        call_id (int): Call id of the first hop.
         replace (bool): Whether to draw with replacement.
 
     Returns:
-        Tuple[torch.Tensor, torch.Tensor]: int64 ``[n]`` nodes, and whose
-        neighbourhood each is in.
+        Tuple[torch.Tensor, torch.Tensor]: int64 ``[n]`` nodes, and the index
+        of the seed of each.
     """
     options = {'key': key, 'disjoint': True, 'replace': replace, **_NO_TIMES}
     pointers = edges.pointers

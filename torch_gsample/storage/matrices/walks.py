@@ -1,8 +1,8 @@
-"""Walks on a graph on disk, which read what they take step by step.
+"""Walks on a graph on disk that read their edges step by step.
 
 A step's draw is a function of the walker, the step and the degree. The
-operators of graphs in memory draw here as well, on small graphs that have the
-degrees of what walkers are at: so walks are the same ones.
+in-memory operators draw, on small graphs with the degrees of the walkers'
+current nodes, so walks equal those in memory.
 """
 
 import mmap
@@ -16,9 +16,9 @@ from torch_gsample import ops
 from torch_gsample.storage.columns import concat_ranges
 from torch_gsample.storage.matrices.edges import StoredEdges
 
-#: Items from which zeros take no memory before they are written.
+#: Number of items from which zeros take no memory until written.
 _LARGE = 1 << 16
-#: Of Linux; Python has had a name for it since 3.13.
+#: Linux's value; Python has a name for it since 3.13.
 _NO_RESERVE = 0x4000
 
 
@@ -34,7 +34,7 @@ def random_walk(
     """Walks as :func:`torch_gsample.ops.random_walk`, edge by edge.
 
     Args:
-        edges (StoredEdges): The rows of a graph: what walks go along.
+        edges (StoredEdges): The rows of a graph; walks follow its edges.
         seeds (torch.Tensor): int64 ``[num_seeds]``.
         length (int): Number of steps.
         key (torch.Tensor): int64 ``[1, 3]``.
@@ -87,7 +87,7 @@ def _columns(taken: list[Tensor], seeds: Tensor) -> Tensor:
 
 
 def _move(edges: StoredEdges, node: Tensor, position: Tensor) -> Tensor:
-    """Returns where edges lead; ``node`` where there is none."""
+    """Returns the destinations of edges; ``node`` without an edge."""
     moves = position >= 0
     out = node.clone()
     out[moves] = edges.read('neighbor', position[moves]).long()
@@ -100,7 +100,7 @@ def _restarts(
     """Whether each walker restarts at each step, bool ``[n, length]``."""
     if restart == 0:
         return None
-    loops = torch.arange(n + 1)  # a walker stays, unless it restarts
+    loops = torch.arange(n + 1)  # walkers without an edge stay
     _, taken = ops.random_walk(
         loops,
         loops[:-1],
@@ -122,10 +122,10 @@ def _draw_step(
     weighted: bool,
     goes_on: Tensor | None = None,
 ) -> Tensor:
-    """Draws the edge that each walker takes, -1 for none.
+    """Draws the next edge of each walker, -1 for none.
 
-    The walk is one of ``step + 1`` steps on a graph where ``step`` edges lead
-    each walker, without a choice, to a node of the degree of its own.
+    It runs a walk of ``step + 1`` steps on a graph in which a path of ``step``
+    edges leads each walker to a node with the degree of its current node.
     """
     n, start = node.numel(), edges.pointers[node]
     degree = edges.pointers[node + 1] - start
@@ -157,9 +157,9 @@ def _draw_step(
 
 
 def virtual_zeros(size: int) -> Tensor:
-    """Returns int64 zeros; many take no memory before they are written.
+    """Returns int64 zeros; large arrays take no memory until written.
 
-    They are no data of the process, whose limit may be small.
+    They do not count towards the process's data limit.
     """
     if size < _LARGE:
         return torch.zeros(size, dtype=torch.int64)
@@ -180,9 +180,9 @@ def node2vec_walk(
 ) -> tuple[Tensor, Tensor]:
     """Walks as :func:`torch_gsample.ops.node2vec_walk`.
 
-    A step depends on all edges of a node and of the one before. The columns of
-    the nodes that walks came to are read, and the walks are taken again on
-    them, a step further.
+    A step depends on all edges of the current and the previous node. The
+    columns of visited nodes are read, and the walks are repeated on them, one
+    step further.
 
     Args:
         edges (StoredEdges): The rows of a graph.
@@ -222,7 +222,7 @@ def node2vec_walk(
 
 
 class _Visited:
-    """The graph of all edges of the nodes that walks came to."""
+    """The graph of all edges of visited nodes."""
 
     def __init__(self, edges: StoredEdges, weighted: bool):
         self._edges, self._weighted = edges, weighted
@@ -232,7 +232,7 @@ class _Visited:
         self._weight: Tensor | None = None
 
     def add(self, node: Tensor) -> None:
-        """Reads the columns of nodes that are not known yet."""
+        """Reads the columns of new nodes."""
         new = node.unique()
         new = new[~torch.isin(new, self._node)]
         start = self._edges.pointers[new]
@@ -251,9 +251,9 @@ class _Visited:
     def walk(
         self, function: Callable[..., Sequence[Tensor]], seeds: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Calls a function of the graph, whose nodes are numbered again.
+        """Calls a function of the graph with local node ids.
 
-        Numbers ascend with nodes, and nodes that are not known have no edge.
+        Local ids ascend with nodes; unread nodes have no edge.
         """
         every = torch.cat([self._node, self._entries])
         ids, local = every.unique(return_inverse=True)
@@ -285,8 +285,8 @@ def frontier_walk(
 ) -> tuple[Tensor, Tensor]:
     """Walks as :func:`torch_gsample.ops.frontier_walk`.
 
-    Steps depend on each other, and each is a read of its own: the walk is
-    taken again with one edge more, until it needs no other.
+    Each step depends on the previous one and is a separate read: the walk is
+    repeated with one more edge until it needs no other.
 
     Args:
         edges (StoredEdges): The rows of a graph.

@@ -1,7 +1,7 @@
-"""Graphs and features that no process has whole.
+"""Graphs and features split over the processes of a group.
 
-The parts of a graph and of its features that each process of a group has come
-in; samples and batches go out, the same ones as on one machine.
+Each process's part of a graph and of its features comes in; samples and
+batches go out, equal to those on one machine.
 """
 
 from torch_gsample.storage.partition.exchange import Exchange

@@ -1,7 +1,7 @@
 """Sends tensors between the processes of a group.
 
-A tensor for each process comes in; what each process has for this one goes
-out. Any backend of torch.distributed with ``all_to_all_single`` will do.
+A tensor for each process comes in; a tensor from each process goes out. Any
+backend of torch.distributed with ``all_to_all_single`` works.
 """
 
 from typing import Any
@@ -12,16 +12,16 @@ from torch import Tensor
 
 
 class Exchange:
-    """The processes of a group, as samplers and stores call them.
+    """Exchanges tensors between the processes of a group.
 
-    All processes make one, and call its methods in the same order, each from
-    one thread. It must have a group of its own: the calls of a model's
-    gradients, from another thread, would mix with these.
+    All processes create one and call its methods in the same order, each from
+    one thread. It needs its own group: otherwise its calls would mix with
+    those of a model's gradients, from another thread.
 
     Args:
         group (ProcessGroup, optional): The group; default: a new one of all
             processes.
-        device (torch.device or str, optional): Where the backend takes
+        device (torch.device or str, optional): The device of the backend's
             tensors: a GPU for NCCL.
 
     Raises:
@@ -53,11 +53,12 @@ class Exchange:
         """Sends a tensor to each process.
 
         Args:
-            parts (List[torch.Tensor]): For each process, of one dtype and
-                one shape but for the first dimension, in all processes.
+            parts (List[torch.Tensor]): A tensor for each process, with the
+                same dtype, and the same shape except for the first dimension,
+                in all processes.
 
         Returns:
-            List[torch.Tensor]: From each process.
+            List[torch.Tensor]: The tensor from each process.
 
         Raises:
             ValueError: If there is not one tensor for each process.
@@ -81,20 +82,20 @@ class Exchange:
         return list(out.to(parts[0].device).split(received))
 
     def gather(self, value: Any) -> list[Any]:
-        """Returns what each process has, which is pickled."""
+        """Gathers a pickled value from each process."""
         out = [None] * self.size
         dist.all_gather_object(out, value, group=self._group)
         return out
 
     def check_equal(self, name: str, **values: Any) -> None:
-        """Checks that all processes were given the same.
+        """Checks that values are equal in all processes.
 
         Args:
-            name (str): Who asks, for messages.
-            **values: What must be equal, by the names of arguments.
+            name (str): The caller, for messages.
+            **values: The values, by argument name.
 
         Raises:
-            ValueError: If it is not, in all processes.
+            ValueError: In all processes, if a value differs.
         """
         for rank, others in enumerate(self.gather(values)):
             for key, value in others.items():

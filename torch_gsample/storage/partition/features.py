@@ -1,7 +1,6 @@
-"""Features of nodes and edges of which each process has some rows.
+"""Features of nodes and edges, split by rows over processes.
 
-Samples come in early; the rows of several of them come from the
-processes that have them, at once.
+Samples come in early; the rows of several samples are exchanged at once.
 """
 
 import sys
@@ -31,24 +30,24 @@ class PartitionedFeatures(FeatureStore):
     ``graph`` is a :class:`GraphPart`, or the whole graph. Loaders of
     torch_gsample sample ``window`` batches ahead, and all processes exchange
     the rows of these batches at once: each distinct row is sent to a process
-    once a window, whatever its batches share.
+    once per window.
 
-    The processes exchange at the same time. Those with fewer batches take
-    part until the last one has all of its rows, so all must iterate over an
-    epoch to its end, or stop after the same batch.
+    All processes exchange at the same time. Processes with fewer batches take
+    part until the last process has all of its rows, so all must iterate to the
+    end of an epoch, or stop after the same batch.
 
     Args:
         features (Dict): The rows of this process, for names (``'x'``) in a
             graph without types, and for ``(type, name)`` otherwise, with a
             node or edge type. The type of edges in a graph without types is
             ``(None, None)``. Process 0 has the rows of the first nodes (or
-            edges, by their ids), process 1 those that follow, and so on.
-        exchange (Exchange): The processes; another one than that of
+            edges, by their ids), process 1 the following ones, and so on.
+        exchange (Exchange): The processes; not the exchange of the
             :class:`PartitionedSampler`.
-        sampler (PartitionedSampler, optional): The sampler of the loaders, if
-            it is one: it draws for processes that have more batches. Features
-            of edges need it.
-        window (int, optional): Number of batches of an exchange.
+        sampler (PartitionedSampler, optional): The loaders' sampler, if
+            partitioned: it draws for processes with more batches. Required for
+            edge features.
+        window (int, optional): Number of batches per exchange.
 
     Raises:
         TypeError: If a key or value is of another type.
@@ -76,7 +75,7 @@ class PartitionedFeatures(FeatureStore):
         >>> dist.destroy_process_group()
     """
 
-    #: Loaders give it their samples before their features.
+    #: Loaders pass samples to it before they need features.
     plans_reads = True
 
     def __init__(
@@ -118,7 +117,7 @@ class PartitionedFeatures(FeatureStore):
         self._ahead: deque[dict[Any, Window]] = deque()
 
     def _count_rows(self) -> dict[Any, Tensor]:
-        """Returns where the rows of each process begin, by type."""
+        """Returns the first row of each process, by type."""
         sizes: dict[Any, int] = {}
         for (group, name), rows in self._rows.items():
             if sizes.setdefault(group, len(rows)) != len(rows):
@@ -140,17 +139,17 @@ class PartitionedFeatures(FeatureStore):
         behind: int = 0,
         total: int = sys.maxsize,
     ) -> Iterator[Any]:
-        """Yields samples whose rows are here.
+        """Yields samples whose rows have arrived.
 
         Args:
             samples (Iterable[SamplerOutput]): What a sampler returns.
             behind (int, optional): How many samples may wait for their
-                features while the next one is asked for.
-            total (int, optional): How many samples there are.
+                features while the next one is requested.
+            total (int, optional): The number of samples.
 
         Raises:
-            RuntimeError: If there are more.
-            ValueError: If that is not known.
+            RuntimeError: If there are more samples.
+            ValueError: If ``total`` is not given.
         """
         if total == sys.maxsize:
             raise ValueError(
@@ -163,7 +162,7 @@ class PartitionedFeatures(FeatureStore):
         for begin in range(0, most, window):
             own = max(min(window, total - begin), 0)
             part = list(islice(rest, own))
-            # Others may sample more: they need the columns of this process.
+            # Other processes may sample more, and need this process's columns.
             for _ in range(min(window, most - begin) - len(part)):
                 if self._sampler is not None:
                     self._sampler.serve()
@@ -173,12 +172,12 @@ class PartitionedFeatures(FeatureStore):
             yield from part
         if next(rest, None) is not None:
             raise RuntimeError(
-                f'{_NAME}: a loader must have the {total} batches that its '
-                'length says (it has more)'
+                f'{_NAME}: a loader must have {total} batches, its '
+                'length (it has more)'
             )
 
     def _fetch(self, samples: list[Any]) -> dict[Any, 'Window']:
-        """Brings the rows of some samples here, with all processes."""
+        """Fetches the rows of samples, together with all processes."""
         found: dict[Any, list[Tensor]] = {group: [] for group in self._bounds}
         for sample in samples:
             out = getattr(sample, 'out', sample)
@@ -242,8 +241,8 @@ class PartitionedFeatures(FeatureStore):
             if rows is not None:
                 return rows
         raise RuntimeError(
-            f'{_NAME}: rows of other processes are here for batches of a '
-            'loader of torch_gsample only'
+            f'{_NAME}: rows of other processes are available only for '
+            'batches of a loader of torch_gsample'
         )
 
     def _get_tensor_size(self, attr: TensorAttr) -> tuple[int, ...]:
@@ -252,7 +251,7 @@ class PartitionedFeatures(FeatureStore):
 
     def _put_tensor(self, tensor: Any, attr: TensorAttr) -> bool:
         raise NotImplementedError(
-            f'{_NAME}: features are arguments of its constructor'
+            f'{_NAME}: features must be arguments of the constructor'
         )
 
     def _remove_tensor(self, attr: TensorAttr) -> bool:
@@ -267,7 +266,7 @@ class PartitionedFeatures(FeatureStore):
 
 
 class Window:
-    """The rows of the nodes or edges of some batches.
+    """The rows of the nodes or edges of a window of batches.
 
     Args:
         item (torch.Tensor): int64 ``[n]``, nodes or edges, ascending.
@@ -278,7 +277,7 @@ class Window:
         self._item, self._rows = item, rows
 
     def read(self, key: Key, item: Any) -> Tensor | None:
-        """Returns the rows of nodes or edges, or none if one is not here."""
+        """Returns the rows of nodes or edges, or None if one is missing."""
         if not isinstance(item, Tensor) or item.dtype != torch.int64:
             return None
         item = item.cpu()
@@ -297,6 +296,6 @@ def _by_type(ids: Any, group: Any) -> dict[Any, Tensor | None]:
 
 
 def _bytes_of(rows: Tensor) -> Tensor:
-    """Returns rows as bytes, which every backend sends."""
+    """Views rows as bytes, which every backend can send."""
     size = rows.shape[1:].numel() * rows.element_size()
     return rows.contiguous().view(torch.uint8).view(len(rows), size)

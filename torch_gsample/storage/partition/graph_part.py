@@ -1,4 +1,4 @@
-"""The columns of a graph that one process of a group has."""
+"""One process's columns of a partitioned graph."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,8 +21,8 @@ class GraphPart:
 
     Args:
         types (GraphTypes): Types and numbers of nodes of the whole graph.
-        columns (Tuple[CSC, ...]): Of each relation, this process's columns.
-            Rows and edge ids are those of the whole graph.
+        columns (Tuple[CSC, ...]): This process's columns of each relation,
+            with rows and edge ids of the whole graph.
         bounds (Dict[NodeType, torch.Tensor]): For each type, int64
             ``[world_size + 1]``: process ``r`` has the columns of the nodes
             from ``bounds[r]`` to ``bounds[r + 1]``.
@@ -50,19 +50,19 @@ class GraphPart:
         world_size: int,
         node_time: Mapping[Any, Tensor] | None = None,
     ) -> 'GraphPart':
-        """Cuts the part of a process out of a graph.
+        """Returns the part of a graph for a process.
 
         Args:
             graph (Graph): The whole graph, which may be mapped from a file.
             rank (int): The process.
-            world_size (int): How many processes there are.
+            world_size (int): The number of processes.
             node_time (Dict[NodeType, torch.Tensor], optional): int64
                 ``[num_nodes]``, the times of all nodes of a type, if seeds
                 have those of their nodes.
 
         Raises:
-            ValueError: If there is no such process, or the times of a type
-                are not one for each node.
+            ValueError: If ``rank`` is out of range, or ``node_time`` has another
+                length than the number of nodes.
         """
         if not 0 <= rank < world_size:
             raise ValueError(
@@ -102,7 +102,7 @@ class GraphPart:
         return self.types
 
     def get_all_edge_attrs(self) -> list[EdgeAttr]:
-        """Returns the edge types and their sizes, as PyG's loaders ask."""
+        """Returns the edge types and their sizes, for PyG's loaders."""
         sizes, out = self.types.counts, []
         for edge_type in self.types.edge_types:
             src, dst = map(sizes.__getitem__, self.types.end_types(edge_type))
@@ -115,7 +115,7 @@ class GraphPart:
 
 
 def _cut(csc: CSC, begin: int, end: int) -> CSC:
-    """Returns some columns; edges have their ids."""
+    """Returns a range of columns, with edge ids."""
     first, last = int(csc.indptr[begin]), int(csc.indptr[end])
     edge_id, cum_weight = torch.arange(first, last), None
     if csc.edge_id is not None:

@@ -1,7 +1,7 @@
-"""Samples a graph of which each process has some columns.
+"""Samples a graph whose columns are split over processes.
 
-The frontier of each hop goes to the processes that have its columns; they
-draw, as draws are a function of the node, and send the edges back.
+The frontier of each hop goes to the owners of its columns. They draw, because
+draws are a function of the node, and send the edges back.
 """
 
 from dataclasses import asdict
@@ -27,23 +27,22 @@ _NAME = 'PartitionedSampler'
 
 
 class PartitionedSampler(DiskSampler):
-    """A :class:`NeighborSampler` of a graph that no process has whole.
+    """A :class:`NeighborSampler` of a partitioned graph.
 
     Samples equal those of a :class:`NeighborSampler` of the same seed with
-    the whole graph. At each hop, nodes go to the processes that have their
-    columns, and edges come back: a process receives what it samples, never
-    whole columns.
+    the whole graph. At each hop, nodes go to the owners of their columns, and
+    sampled edges come back, never whole columns.
 
-    All processes sample at the same time, batch by batch. A process that has
-    no more batches calls :meth:`join`, in which it draws for the others. One
-    that ends without it leaves them waiting until their group's timeout.
-    Loaders must sample in their own process (``num_workers=0``).
+    All processes sample at the same time, batch by batch. A process without
+    further batches calls :meth:`join`, which draws for the others. If it does
+    not, the others wait until their group's timeout. Loaders must sample in
+    their own process (``num_workers=0``).
 
     Args:
         graph (GraphPart): The columns of this process.
         num_neighbors (NumNeighbors or List[int] or Dict): See
             :class:`NeighborSampler`.
-        exchange (Exchange): The processes; another one than that of
+        exchange (Exchange): The processes; not the exchange of the
             :class:`PartitionedFeatures`.
         time_inclusive (str, optional): See :class:`NeighborSampler`.
         **options (optional): All others are as in
@@ -122,21 +121,21 @@ class PartitionedSampler(DiskSampler):
     def begin_batch(
         self, fanouts: list[list[int]], options: dict[str, Any]
     ) -> Draw:
-        """Returns what draws at the frontiers of a batch."""
+        """Returns the function that draws at the frontiers of a batch."""
         return self._begin(fanouts, options, options['key'])
 
     def join(self) -> None:
         """Draws for other processes until all of them have joined.
 
-        Call it after the last batch of an epoch, unless all processes have as
-        many batches (``drop_last=True``), or :class:`PartitionedFeatures` has
-        this sampler.
+        Call it after the last batch of an epoch, unless all processes have the
+        same number of batches (``drop_last=True``), or a
+        :class:`PartitionedFeatures` has this sampler.
         """
         while self.serve():
             pass
 
     def serve(self) -> bool:
-        """Draws for a batch of other processes, without one of its own.
+        """Draws for a batch of other processes.
 
         Returns:
             bool: Whether another process has a batch.
@@ -154,8 +153,8 @@ class PartitionedSampler(DiskSampler):
     ) -> 'Turn':
         if get_worker_info() is not None:
             raise RuntimeError(
-                f'{_NAME}: workers cannot talk to other processes; use '
-                'num_workers=0'
+                f'{_NAME}: workers cannot exchange data with other '
+                'processes; use num_workers=0'
             )
         options |= {
             'use_weights': self.use_weights,
@@ -165,7 +164,7 @@ class PartitionedSampler(DiskSampler):
 
 
 class _Neighborhood(DiskNeighborhood):
-    """Ends the turns of batches, also of those that fail."""
+    """Ends the turn of a batch, even if it fails."""
 
     def sample(self, *args: Any) -> Any:
         """Samples neighbours of seeds."""
@@ -177,14 +176,15 @@ class _Neighborhood(DiskNeighborhood):
 
 
 class Turn:
-    """What all processes draw for a batch of each: hop by hop, by relation.
+    """The draws of all processes for one batch each: hop by hop, by relation.
 
     Args:
         part (GraphPart): The columns of this process.
         exchange (Exchange): The processes.
         fanouts (List[List[int]]): For each relation.
         options (Dict[str, Any]): Of the operators.
-        key (torch.Tensor, optional): Of this process's batch, if it has one.
+        key (torch.Tensor, optional): The key of this process's batch, if it
+            has one.
     """
 
     def __init__(
@@ -207,20 +207,20 @@ class Turn:
         if key is not None:
             own[:, :3], own[:, 3] = key, 1
         keys = torch.cat(exchange.swap([own] * exchange.size))
-        #: Whether a process has a batch.
+        #: Whether any process has a batch.
         self.is_needed = bool(keys[:, 3].any())
         self._keys = keys[:, :3].contiguous()
 
     def __call__(self, relation: int, hop: int, frontier: Frontier) -> Drawn:
         """Draws at a frontier of this process; see :data:`hops.Draw`."""
         while self._steps[0] != (hop, relation):
-            self._swap(None)  # others may have columns there
+            self._swap(None)  # other processes may have columns there
         out = self._swap(frontier)
         assert out is not None
         return out
 
     def finish(self) -> None:
-        """Draws for the others at the hops that are left."""
+        """Draws for the others at the remaining hops."""
         while self._steps and self.is_needed:
             self._swap(None)
 
@@ -255,7 +255,7 @@ class Turn:
     def _draw(
         self, hop: int, relation: int, first: int, requests: list[Tensor]
     ) -> tuple[list[Tensor], list[Tensor]]:
-        """Draws at columns of this process, for each one that asks.
+        """Draws at columns of this process, for each requesting process.
 
         Returns:
             Tuple[List[torch.Tensor], List[torch.Tensor]]: The counts of
@@ -293,7 +293,7 @@ class Turn:
 
 
 def _in_order(order: Tensor, count: Tensor, edges: Tensor) -> Drawn:
-    """Brings columns that went out in another order back into theirs."""
+    """Restores the order of columns sent in another order."""
     indptr = torch.zeros(len(order) + 1, dtype=torch.int64)
     indptr[1:][order] = count.long()
     column = torch.repeat_interleave(order, count.long())

@@ -1,5 +1,5 @@
 """Captures the messages of PyG's layers as vertex programs.
 
-A call of ``propagate`` comes in; the same call as a fused kernel, with what
-torch computes before and after it, comes out.
+A call of ``propagate`` comes in; the same call as a fused kernel between torch
+operators goes out.
 """

@@ -1,4 +1,4 @@
-"""The arguments of ``propagate``: which rows they have."""
+"""The arguments of ``propagate`` and their rows."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,21 +8,21 @@ from torch import Tensor
 
 from torch_gsample.vertex.capture.nodes import NotCaptured
 
-#: Arguments that are no tensors.
+#: Types of arguments other than tensors.
 _PLAIN = (bool, int, float, str, type(None))
 
 
 @dataclass(frozen=True)
 class Argument:
-    """What the capture knows of an argument, or of one of a pair.
+    """The description of an argument, or of one item of a pair.
 
     Args:
         name (str): Its name.
-        place (int, optional): Where it is in a pair.
-        shape (Tuple[int, ...]): Its shape; 0 where rows are.
+        place (int, optional): Its position in a pair.
+        shape (Tuple[int, ...]): Its shape, with 0 for the dimension of rows.
         dtype (torch.dtype): Its dtype.
         row (int, optional): The dimension of its rows.
-        rows (str): What they are of: ``'0'`` and ``'1'`` are the first and
+        rows (str): The owner of rows: ``'0'`` and ``'1'`` are the first and
             the second end of edges, ``'01'`` both, ``'E'`` edges.
     """
 
@@ -36,14 +36,14 @@ class Argument:
 
 @dataclass(frozen=True)
 class Arguments:
-    """The arguments of a call: equal ones have one program.
+    """The arguments of a call, the key of its program.
 
     Args:
         tensors (Tuple[Argument, ...]): The tensors.
-        plain (Tuple): Names and values of those that are none.
+        plain (Tuple): Names and values of other arguments.
         pairs (Tuple[str, ...]): The names of pairs.
         is_square (bool): Whether both ends are the same vertices.
-        has_size (Tuple[bool, bool]): Which numbers of vertices are given.
+        has_size (Tuple[bool, bool]): Which numbers of vertices are passed.
     """
 
     tensors: tuple[Argument, ...]
@@ -54,7 +54,7 @@ class Arguments:
 
 
 class Reading:
-    """Reads the arguments of a call as PyG's ``collect`` does.
+    """Reads the arguments of a call like PyG's ``collect``.
 
     Args:
         method (str): ``'propagate'`` or ``'edge_updater'``.
@@ -70,7 +70,7 @@ class Reading:
         self._layer, self._edges = layer, graph.shape[1]
         self.sizes: list[int | None] = list(size)
         self.given = tuple(n is not None for n in size)
-        #: The tensors by name and place.
+        #: The tensors by name and position.
         self.inputs: dict[tuple[str, int | None], Tensor] = {}
         self._found: list[Argument] = []
         plain: list[tuple[str, int | None, Any]] = []
@@ -88,7 +88,7 @@ class Reading:
             ]
             if isinstance(value, (tuple, list)) and ends:
                 if len(value) != 2:
-                    raise NotCaptured(f'{name!r} is no pair')
+                    raise NotCaptured(f'{name!r} is not a pair')
                 pairs.append((name, type(value)))
                 for place, x in enumerate(value):
                     self._add(name, place, x, str(place), plain)
@@ -100,10 +100,12 @@ class Reading:
             is_square = True
             known = next((n for n in self.sizes if n is not None), None)
             if known is None:
-                raise NotCaptured('no argument says how many vertices are')
+                raise NotCaptured(
+                    'no argument determines the number of vertices'
+                )
             self.sizes = [known, known]
         if is_square and self.sizes[0] != self.sizes[1]:
-            raise NotCaptured('ends of edges of different numbers')
+            raise NotCaptured('sources and destinations of different lengths')
         given: Any = self.given
         self.key = Arguments(
             *(tuple(self._found), tuple(plain), tuple(pairs)),

@@ -1,4 +1,4 @@
-"""Dropout in captured calls: that of edges is drawn in the kernel."""
+"""Dropout in captured calls; the kernel draws that of edges."""
 
 from typing import Any
 
@@ -20,16 +20,16 @@ aten = torch.ops.aten
 
 
 def drawn(recorder: Any, like: Node, share: float, where: str) -> Node:
-    """Returns ones and zeros, which torch draws unless they are of edges.
+    """Returns a random mask; torch draws it, or the kernel for edges.
 
     Args:
-        recorder (Recorder): What records.
-        like (Node): A tensor of the same shape, of one number.
+        recorder (Recorder): The recorder.
+        like (Node): A tensor of the same shape with one value.
         share (float): The probability of a one.
         where (str): The line.
 
     Raises:
-        NotCaptured: If they are of sources: messages have none.
+        NotCaptured: If the mask is of sources, which messages do not have.
     """
     if like.kind == VERTEX and like.rows != recorder.destinations:
         raise like.fail('random numbers of sources')

@@ -22,7 +22,7 @@ _NAMES = {
     **{'sum': 'sum', 'amax': 'max', 'amin': 'min', 'mean': 'mean'},
     'prod': 'prod',
 }
-#: What a result may hold already, of aggregations that count it.
+#: The initial value of a result in aggregations that include it.
 _NEUTRAL = {'sum': 0, 'prod': 1}
 
 
@@ -49,7 +49,7 @@ def gather(call: Any, x: Node, index: Node) -> Node:
     """
     recorder = call.recorder
     if index.kind != INDEX or len(index.shape) != 1:
-        raise call.fail('rows are chosen by values')
+        raise call.fail('the selected rows depend on values')
     of_target = index.args[0] == recorder.target
     rows = recorder.destinations if of_target else recorder.sources
     kind = DESTINATION if of_target else SOURCE
@@ -76,17 +76,17 @@ def aggregation(call: Any) -> Node:
         whole = rest[1] if len(rest) > 1 else True
         counts = call.kwargs.get('include_self', whole)
         if counts and reduce not in _NEUTRAL:
-            raise call.fail('of values with those that are there')
+            raise call.fail('of values with the existing ones')
     elif call.kwargs.get('alpha', 1) != 1 or rest:
         raise call.fail('with a factor')
     if reduce not in _NAMES:
         raise call.fail(f"by '{reduce}'")
     is_blank = blank.op == 'fill' and blank.args[0] == _NEUTRAL.get(reduce, 0)
     if not is_blank or blank.rows != recorder.destinations:
-        raise call.fail('onto values that are there')
+        raise call.fail('onto existing values')
     nodes = isinstance(src, Node) and isinstance(index, Node)
     if not nodes or index.kind != INDEX:
-        raise call.fail('by other numbers than those of destinations')
+        raise call.fail('by other indices than those of destinations')
     if index.args[0] != recorder.target:
         raise call.fail('over out-edges')
     dim %= blank.rank
@@ -98,7 +98,7 @@ def aggregation(call: Any) -> Node:
 
 
 def aggregate(op: str, src: Node, rows: int, call: Any) -> Node:
-    """Returns an aggregate: reshaping and concatenation come behind it."""
+    """Returns an aggregate; reshaping and concatenation follow it."""
     assert src.row is not None
     shape = (*src.shape[: src.row], rows, *src.shape[src.row + 1 :])
     if src.kind == MIXED and src.op == 'view' and not keeps_axes(src):
@@ -116,12 +116,12 @@ def aggregate(op: str, src: Node, rows: int, call: Any) -> Node:
     )
 
 
-#: Features of a sum of outer products that a kernel holds for a vertex.
+#: Maximum features of a sum of outer products at a vertex.
 _OUTER = 1 << 14
 
 
 def by_factors(op: str, src: Node, rows: int, call: Any) -> Node | None:
-    """Multiplies by matrices of edges behind the sum, where these are linear.
+    """Multiplies by matrices of edges after the sum, if these are linear.
 
         sum_u x_u @ (h_u @ W).view(in, out)  ->  (sum_u h_u x_u^T) @ W'
 

@@ -1,7 +1,6 @@
-"""The vertex program of a captured call: its operators as those of programs.
+"""Translates a captured call to a vertex program.
 
-An operator of ATen that is missing here is fused only where it is computed
-before or behind the kernel.
+An operator of ATen without a translation must be before or after the kernel.
 """
 
 from collections.abc import Sequence
@@ -28,12 +27,13 @@ class Program:
     """The kernel part of a captured call.
 
     Args:
-        edges (Sequence[Node]): The values of edges that it returns.
+        edges (Sequence[Node]): The returned values of edges.
         root (Node): The result of the call.
     """
 
     def __init__(self, edges: Sequence[Node], root: Node):
-        #: Operands: names by node, and the dimension that a parameter loses.
+        #: Operands: names by node, and the row dimension removed from
+        #: parameters.
         self.leaves: dict[tuple[Node, int | None], str] = {}
         self.outputs: list[Node] = []
         self._seen: set[Node] = set()
@@ -43,13 +43,13 @@ class Program:
         self._find_outputs(root)
         if not self.outputs:
             raise root.fail('nothing is aggregated')
-        #: Of all that the kernel computes; operands are converted.
+        #: The dtype of the kernel; operands are converted.
         self.dtype = kernel_dtype(self.outputs[0].dtype)
         for node in self.outputs:
             self._check(node)
 
     def _find_outputs(self, node: Node) -> None:
-        """Finds the last values of destinations that the kernel computes."""
+        """Finds the final values of destinations in the kernel."""
         if node in self._seen:
             return
         self._seen.add(node)
@@ -60,7 +60,7 @@ class Program:
             self._find_outputs(arg)
 
     def _find_edges(self, node: Node) -> None:
-        """Finds values of edges that the kernel writes, to be put together."""
+        """Finds the values of edges that the kernel writes."""
         if node in self._seen or node.kind in (EDGE, PARAMETER):
             return
         self._seen.add(node)
@@ -105,7 +105,7 @@ class Program:
 
     @staticmethod
     def lost(arg: Node, node: Node) -> int | None:
-        """Returns the dimension of a parameter where others have rows."""
+        """Returns the dimension of a parameter that corresponds to rows."""
         if node.op in ('mm', 'mv', 'bmm'):
             return None
         assert node.row is not None
@@ -118,7 +118,7 @@ class Program:
         return [name for name in self.leaves.values() if name[0] == 'p']
 
     def run(self, v: Any, values: dict[str, Value]) -> tuple[Any, ...]:
-        """Computes the outputs on symbols: those of edges are in lists.
+        """Computes the outputs on symbols; values of edges are in lists.
 
         Args:
             v (Vertex): The vertex.
@@ -132,7 +132,7 @@ class Program:
 
 
 def _is_last(node: Node) -> bool:
-    """Whether the kernel computes a value of destinations at little cost."""
+    """Whether a value of destinations is cheap in the kernel."""
     if node.op == 'aggregate':
         return True
     if node.op == 'view':
@@ -201,7 +201,7 @@ class Lowering:
         return self.of(x)
 
     def whole(self, node: Node, place: int) -> Any:
-        """Returns an operand all of whose features are there."""
+        """Returns an operand with all of its features."""
         value, x = self.arg(node, place), node.args[place]
         want = x.shape if x.kind == PARAMETER else x.features
         if tuple(value.shape) != tuple(want):

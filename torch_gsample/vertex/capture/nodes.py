@@ -1,4 +1,4 @@
-"""What a captured call computes, as a graph of operators of ATen."""
+"""A captured call as a graph of ATen operators."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -12,11 +12,12 @@ from torch_gsample.torch_private import tree_leaves
 PARAMETER = 'P'
 #: A row for each vertex, before messages.
 VERTEX = 'N'
-#: A row for each edge: features of sources, destinations or edges alone,
-#: which torch computes before the kernel. Those of ends have a row for each
-#: vertex then, as operators on rows and the choice of rows commute.
+#: A row for each edge, computed by torch before the kernel from features of
+#: only sources, destinations or edges. Those of ends are computed with a row
+#: for each vertex, because row-wise operators commute with gathers.
 SOURCE, DESTINATION, EDGE = 'S', 'D', 'E'
-#: A row for each edge, of several of these or of aggregates: in the kernel.
+#: A row for each edge, computed in the kernel from several of these or from
+#: aggregates.
 MIXED = 'X'
 #: A row for each destination: aggregates, and values computed from them.
 AGGREGATE = 'A'
@@ -26,7 +27,7 @@ GRAPH, INDEX = 'G', 'I'
 PURE = frozenset({SOURCE, DESTINATION, EDGE})
 OF_EDGES = PURE | {MIXED}
 
-#: Element by element, with broadcasting.
+#: Element-wise operators with broadcasting.
 ELEMENTWISE = frozenset(
     {
         *('add', 'sub', 'rsub', 'mul', 'div', 'neg', 'abs', 'exp', 'expm1'),
@@ -46,11 +47,11 @@ ELEMENTWISE = frozenset(
 
 
 class NotCaptured(Exception):
-    """What cannot be fused, and where.
+    """An unsupported operation, with its location.
 
     Args:
         reason (str): The reason.
-        where (str): The line; empty if it is not known.
+        where (str): The line; empty if unknown.
     """
 
     def __init__(self, reason: str, where: str = ''):
@@ -64,12 +65,13 @@ class Node:
     Args:
         op (str): The name of its operator, or ``'input'``, ``'parameter'``,
             ``'fill'``, ``'gather'``, ``'aggregate'``.
-        kind (str): What it has rows of.
+        kind (str): The owner of its rows.
         shape (Tuple[int, ...]): Its shape in the capture.
         dtype (torch.dtype): Its dtype.
         row (int, optional): The dimension of its rows.
-        args (Tuple): Of its operator: nodes, numbers and lists of them.
-        kwargs (Dict[str, Any]): Those that have names.
+        args (Tuple): The operator's arguments: nodes, numbers and lists of
+            them.
+        kwargs (Dict[str, Any]): Named arguments.
         func (OpOverload, optional): The operator of ATen.
         where (str): The line that computes it.
     """
@@ -108,7 +110,7 @@ class Node:
         return [x for x in leaves if isinstance(x, Node)]
 
     def fail(self, reason: str) -> NotCaptured:
-        """Returns the error that names its line."""
+        """Returns an error with its line."""
         return NotCaptured(reason, self.where)
 
 
@@ -118,7 +120,7 @@ def is_number(x: Any) -> bool:
 
 
 def reached(roots: list[Node]) -> list[Node]:
-    """Returns all nodes that some are computed of, operands first."""
+    """Returns all ancestors of nodes, operands first."""
     done: dict[Node, None] = {}
 
     def visit(node: Node) -> Iterator[Node]:
@@ -145,7 +147,7 @@ def text_of(root: Node, sizes: dict[int, str]) -> list[str]:
 
     Args:
         root (Node): The result.
-        sizes (Dict[int, str]): The numbers of rows, by what they count.
+        sizes (Dict[int, str]): Names of the numbers of rows.
     """
     number: dict[Node, int] = {}
     lines = []

@@ -1,4 +1,4 @@
-"""Layer norm of values of edges, in operators that kernels have."""
+"""Layer norm of values of edges, by the kernels' operators."""
 
 from typing import Any
 

@@ -13,7 +13,7 @@ Rule = Callable[[Any, Node], Value]
 
 
 def _plain(name: str, count: int = 1) -> Rule:
-    """Returns the rule of an operator that programs have."""
+    """Returns the rule of an operator of vertex programs."""
 
     def rule(low: Any, node: Node) -> Value:
         if len(node.args) > count or node.kwargs:

@@ -1,10 +1,10 @@
-"""Products of values of edges with matrices, taken at the ends of edges.
+"""Products of values of edges with matrices, computed at the ends of edges.
 
     [x_i, x_j - x_i] @ [[A], [B]]   ->   (x_i @ A - x_i @ B) + x_j @ B
 
-Each product has a row for each vertex then, not for each edge. What is no sum
-of values of the ends is multiplied at edges: in the kernel if the matrix has
-few columns, else by torch, a tile of edges at a time.
+Each product then has a row for each vertex, not for each edge. Values that are
+not sums of values of the ends are multiplied at edges: in the kernel if the
+matrix has few columns, otherwise by torch, a tile of edges at a time.
 """
 
 from typing import Any
@@ -21,11 +21,11 @@ from torch_gsample.vertex.capture.nodes import (
 from torch_gsample.vertex.frontend.precision import HALF, kernel_dtype
 
 aten = torch.ops.aten
-#: Columns up to which a kernel multiplies each edge by itself: beyond, torch
-#: multiplies tiles of edges.
+#: Maximum columns that a kernel multiplies edge by edge; torch multiplies
+#: wider ones by tiles of edges.
 COLUMNS = 8
 
-#: A term of a sum: its factor, and its first column in the whole.
+#: A term of a sum: its factor, and its first column in the concatenation.
 Term = tuple[float, Node, int]
 
 
@@ -40,7 +40,7 @@ def distributed(call: Any, x: Node, weight: Node, bias: Node | None) -> Node:
     """
     dtype = weight.dtype
     if dtype in HALF:
-        # Terms cancel, as in x_j - x_i: their products are not rounded.
+        # Terms cancel, as in x_j - x_i, so their products must not be rounded.
         weight = _cast(call, weight, torch.float32)
         bias = bias and _cast(call, bias, torch.float32)
         out = distributed(call, x, weight, bias)
@@ -94,7 +94,7 @@ def _cast(call: Any, node: Node, dtype: torch.dtype) -> Node:
 
 
 def _terms(node: Node, factor: float, start: int) -> list[Term]:
-    """Returns the terms whose sum is a value."""
+    """Splits a value into the terms of a sum."""
     if node.kind in PURE or node.kind == PARAMETER:
         return [(factor, node, start)]
     args = node.args

@@ -44,16 +44,16 @@ _HOOKS = {
     ),
 }
 _SINGLE = frozenset({torch.float32, *HALF})
-#: Forms of arguments of which a layer knows programs.
+#: Maximum number of cached programs of a layer.
 _FORMS = 64
 
 
 class NotKept:
-    """Attention weights that no kernel stores."""
+    """A placeholder for attention weights that no kernel stores."""
 
 
 class _Captured:
-    """A program, and how it is called."""
+    """A program and its calling convention."""
 
     def __init__(self, layer: Any, root: Node, kept: dict[str, Node | None]):
         self.root, self.kept = root, kept
@@ -90,7 +90,7 @@ class _Captured:
             for (node, lost), name in self.program.leaves.items()
         }
         if target == 0:
-            with without_functorch():  # kept with the graph
+            with without_functorch():  # cached with the graph
                 graph = flipped(graph)
         out = self.vertex(graph, size=rows[:2], **features)  # type: ignore[arg-type]
         found = out if isinstance(out, tuple) else (out,)
@@ -106,7 +106,7 @@ class _Captured:
         is_vertex = self.root.kind == AGGREGATE
         want[self.root.row or 0] = rows[1 if is_vertex else 2]
         assert list(result.shape) == want, f'{list(result.shape)}, not {want}'
-        return result.contiguous()  # as PyG's, of which users take views
+        return result.contiguous()  # as in PyG, where users take views of it
 
 
 class Capture:
@@ -117,7 +117,7 @@ class Capture:
         self._lock = threading.RLock()
         #: Whether a call was fused.
         self.is_fused = False
-        #: Why the last call that was not fused was not.
+        #: Why the last unfused call was not fused.
         self.reason = ''
 
     def run(
@@ -132,7 +132,7 @@ class Capture:
         """Returns the result of ``propagate`` or ``edge_updater``.
 
         Args:
-            method (str): Which of the two.
+            method (str): Its name.
             layer (MessagePassing): The layer.
             own (Callable): PyG's method.
             min_nodes (int): With fewer vertices, PyG's is faster.
@@ -188,11 +188,11 @@ class Capture:
             try:
                 return self._fused(layer, graph, reading, target, key)
             except IndexError:
-                pass  # PyG's error says which vertex is out of range
+                pass  # PyG's error names the vertex out of range
             except Exception as error:
                 if is_known:
                     raise
-                if not is_transformed():  # else, it may be the transform's
+                if not is_transformed():  # otherwise it may be the transform's
                     self._known[key] = None
                 self.reason = _said(error)
         return own(edge_index, size=size, **kwargs)
@@ -232,7 +232,7 @@ def keeps_weights() -> bool:
 
 @contextmanager
 def kept_weights() -> Iterator[None]:
-    """Has kernels write attention weights, which a call returns."""
+    """Makes kernels write the attention weights that a call returns."""
     before, _thread.keeps = _thread.keeps, True
     try:
         yield
@@ -268,7 +268,7 @@ def _said(error: Exception) -> str:
 
 
 def _is_small(size: Any, kwargs: Any, min_nodes: int) -> bool:
-    """Whether no argument has as many rows as would pay."""
+    """Whether all arguments have too few rows for a gain."""
     if size is not None and max(n or 0 for n in size) >= min_nodes:
         return False
     for value in kwargs.values():
@@ -279,7 +279,7 @@ def _is_small(size: Any, kwargs: Any, min_nodes: int) -> bool:
 
 
 def _why_not(method: str, layer: Any, graph: Any, kwargs: Any) -> str:
-    """Says why a call is PyG's; empty if it may be fused."""
+    """Returns why PyG computes a call; empty if it may be fused."""
     if any(getattr(layer, name) for name in _HOOKS[method]) or any(
         has_hooks(module) for module in layer.modules() if module is not layer
     ):
@@ -325,7 +325,7 @@ def _autocast(device: torch.device) -> torch.dtype | None:
 
 
 def _state_of(layer: nn.Module) -> tuple:
-    """Returns what messages may depend on, other than tensors."""
+    """Returns the non-tensor state that messages may depend on."""
     out: list[Any] = []
     for module in layer.modules():
         for name, value in vars(module).items():
@@ -353,8 +353,8 @@ def _captured(
     device: torch.device,
     target: int,
 ) -> _Captured:
-    """Captures a call twice, and makes its program."""
-    # In inference mode, operators come in other pieces.
+    """Captures a call twice, and creates its program."""
+    # In inference mode, operators decompose differently.
     with torch.inference_mode(False), without_functorch():
         found = [
             traced_call(
@@ -365,6 +365,6 @@ def _captured(
         ]
     texts = [text for _, _, text in found]
     if texts[0] != texts[1]:
-        raise NotCaptured('what it computes depends on numbers of vertices')
+        raise NotCaptured('its result depends on the number of vertices')
     root, kept, _ = found[0]
     return _Captured(layer, root, kept)

@@ -1,4 +1,4 @@
-"""Records the operators that a call of ``propagate`` calls."""
+"""Records the operators of a call of ``propagate``."""
 
 import inspect
 import linecache
@@ -37,10 +37,10 @@ _SKIPPED = tuple(
 _FILLS = {
     **{name: 0.0 for name in ('zeros', 'new_zeros', 'zeros_like')},
     **{name: 1.0 for name in ('ones', 'new_ones', 'ones_like')},
-    'empty_like': math.nan,  # before random numbers are put there
+    'empty_like': math.nan,  # before random numbers overwrite it
 }
 _FULL = {'full': 1, 'new_full': 2, 'full_like': 1}
-#: What says something about values to Python.
+#: Operators that reveal values to Python.
 _READS = frozenset(
     {
         *('_local_scalar_dense', 'is_nonzero', 'item', 'equal', 'nonzero'),
@@ -50,16 +50,16 @@ _READS = frozenset(
 
 
 class Traced(Tensor):
-    """Stands for a tensor in a capture: it has a shape, but no values.
+    """A tensor in a capture, with a shape but no values.
 
     Args:
-        node (Node): What it is.
-        device (torch.device): Where code believes that it is.
+        node (Node): Its node.
+        device (torch.device): The reported device.
     """
 
     __torch_function__ = PLAIN_RESULTS  # type: ignore[assignment]
     node: Node
-    #: Whether something else shares its memory.
+    #: Whether another tensor shares its memory.
     has_alias: bool
 
     @staticmethod
@@ -75,15 +75,15 @@ class Traced(Tensor):
     def __torch_dispatch__(  # type: ignore[override]
         cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
-        """Refuses operators behind the end of the capture."""
+        """Rejects operators after the end of the capture."""
         raise NotCaptured('a value is used after the call that computes it')
 
 
 class Recorder(TorchDispatchMode):
-    """Sees each operator of a capture.
+    """Records each operator of a capture.
 
     Args:
-        device (torch.device): Of the call's tensors.
+        device (torch.device): The device of the call's tensors.
         sources (int): The number of sources in the capture.
         destinations (int): The number of destinations.
         edges (int): The number of edges.
@@ -102,11 +102,11 @@ class Recorder(TorchDispatchMode):
         self.device, self.target = device, target
         self.sources, self.destinations = sources, destinations
         self.edges = edges
-        #: Tensors of one number that the capture made.
+        #: Constant tensors created in the capture.
         self._numbers: dict[int, Tensor] = {}
 
     def tensor(self, node: Node) -> Traced:
-        """Returns what stands for a node."""
+        """Returns the traced tensor of a node."""
         return Traced(node, self.device)
 
     def __torch_dispatch__(
@@ -151,7 +151,7 @@ class Recorder(TorchDispatchMode):
         return made
 
     def _mask(self, target: Traced, p: float = 0.5, **_: Any) -> Traced:
-        """Fills a tensor with draws, as dropout does."""
+        """Fills a tensor with draws, for dropout."""
         node = target.node
         if node.op != 'fill' or target.has_alias:
             raise NotCaptured('torch.bernoulli_ is random', location())
@@ -205,7 +205,7 @@ class Recorder(TorchDispatchMode):
         return target
 
     def _fill(self, name: str, func: Any, args: Any, kwargs: Any) -> Any:
-        """Returns a tensor of one number."""
+        """Returns a constant tensor."""
         given = [x for x in args if isinstance(x, Traced)]
         value = _FILLS.get(name)
         if value is None:
@@ -267,7 +267,7 @@ def _in_function() -> bool:
 
 
 def location() -> str:
-    """Returns the line of the layer that is running."""
+    """Returns the running line of the layer."""
     frame: Any = inspect.currentframe()
     while frame is not None:
         code = frame.f_code

@@ -1,4 +1,4 @@
-"""How operators of ATen move rows: which are computed row by row."""
+"""Rules of ATen operators for rows: which operators are row-wise."""
 
 import math
 from collections.abc import Callable
@@ -33,7 +33,7 @@ aten = torch.ops.aten
 
 _IDENTITY = frozenset({'alias', 'clone', 'contiguous', 'lift_fresh'})
 VIEWS = frozenset({'view', '_unsafe_view', 'reshape', 'unsqueeze', 'squeeze'})
-#: Along dimensions of features: where the argument ``dim`` is.
+#: Operators along dimensions of features: the position of ``dim``.
 REDUCTIONS = {
     **{name: 1 for name in ('sum', 'mean', 'amax', 'amin', 'logsumexp')},
     **{'linalg_vector_norm': 2, 'norm': 2, 'prod': 1, 'var': 1, 'std': 1},
@@ -44,17 +44,17 @@ ALONG = {'_softmax': 1, '_log_softmax': 1, 'cumsum': 1, 'flip': 1}
 def record(
     recorder: Any, func: Any, args: Any, kwargs: Any, where: str
 ) -> Any:
-    """Returns the node, or nodes, of a call of an operator.
+    """Returns the node(s) of an operator call.
 
     Args:
-        recorder (Recorder): What records.
+        recorder (Recorder): The recorder.
         func (OpOverload): The operator.
         args (Tuple): Its arguments, with nodes in place of tensors.
-        kwargs (Dict[str, Any]): Those that have names.
+        kwargs (Dict[str, Any]): Named arguments.
         where (str): The line.
 
     Raises:
-        NotCaptured: If it is not computed row by row.
+        NotCaptured: If it is not row-wise.
     """
     return Call(recorder, func, args, kwargs, where).record()
 
@@ -72,7 +72,7 @@ class Call:
         self.nodes = probe.operands
 
     def fail(self, reason: str = '') -> NotCaptured:
-        """Returns the error that names operator and line."""
+        """Returns an error with operator and line."""
         text = f'torch.{self.name} is not supported'
         return NotCaptured(f'{text}: {reason}' if reason else text, self.where)
 
@@ -81,7 +81,7 @@ class Call:
         return record(self.recorder, func, args, kwargs, self.where)
 
     def record(self) -> Any:
-        """Returns the node, or nodes."""
+        """Returns the node(s)."""
         name = self.name
         kinds = {node.kind for node in self.nodes}
         if GRAPH in kinds or INDEX in kinds:
@@ -119,7 +119,7 @@ class Call:
             return AGGREGATE
         if kinds <= OF_EDGES:
             return MIXED
-        raise self.fail('values of vertices and of edges go together')
+        raise self.fail('it combines values of vertices and of edges')
 
     def _meta(self) -> Any:
         """Runs the operator on shapes."""
@@ -135,7 +135,7 @@ class Call:
         return self.func(*args, **kwargs)
 
     def _node(self, row: int | None, shape: Any = None) -> Any:
-        """Returns the node of the operator, whose rows are known."""
+        """Returns the node of the operator for known rows."""
         dtype = None
         if shape is None:
             out = self._meta()
@@ -149,17 +149,17 @@ class Call:
         )
 
     def _broadcast_row(self) -> int:
-        """Rows must meet rows."""
+        """Checks that rows are aligned with rows."""
         found = {
             (x.row - x.rank, x.rows) for x in self.nodes if x.row is not None
         }
         if len(found) != 1:
-            raise self.fail('rows meet features')
+            raise self.fail('it combines rows with features')
         [(row, _)] = found
         for node in self.nodes:
             meets = node.row is None and node.rank >= -row
             if meets and node.shape[row] != 1:
-                raise self.fail('rows meet features')
+                raise self.fail('it combines rows with features')
         return max(x.rank for x in self.nodes) + row
 
     def _features(self, dims: Any, of: Node | None = None) -> list[int]:
@@ -170,7 +170,7 @@ class Call:
         dims = [dims] if isinstance(dims, int) else list(dims)
         dims = [d % x.rank for d in dims]
         if x.row in dims:
-            raise self.fail('it goes along rows')
+            raise self.fail('it runs along rows')
         return dims
 
     # Operators.
@@ -208,7 +208,7 @@ class Call:
             order[a % x.rank], order[b % x.rank] = b % x.rank, a % x.rank
         row = order.index(x.row)
         kept = [d for d in order if x.shape[d] != 1]
-        if kept == sorted(kept):  # only dimensions of size 1 change place
+        if kept == sorted(kept):  # only dimensions of size 1 move
             shape = tuple(x.shape[d] for d in order)
             return reshaped(self, x, shape, row)
         return self._node(row)
@@ -268,7 +268,7 @@ class Call:
             return self.call(aten.cat.default, views, dim)
         parts = [x for x in parts if x.shape != (0,)]
         if len({(x.row, x.rank) for x in parts}) > 1:
-            raise self.fail('rows meet features')
+            raise self.fail('it combines rows with features')
         [dim] = self._features(dim, parts[0])
         if len(parts) == 1:
             return parts[0]
@@ -334,7 +334,7 @@ class Call:
             or (index.rank, index.row) != (1, 0)
             or index.dtype == torch.bool
         ):
-            raise self.fail('rows are chosen by values')
+            raise self.fail('the selected rows depend on values')
         return self._node(dim % source.rank)
 
     def _of_index(self) -> Node:

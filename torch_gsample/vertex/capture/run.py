@@ -18,7 +18,7 @@ class Tensors:
         module (torch.nn.Module): The layer, whose parameters are read.
         inputs (Dict): The tensors of the call.
         rows (Tuple[int, int, int]): Sources, destinations and edges.
-        results (Dict[Node, torch.Tensor]): What the kernel computed.
+        results (Dict[Node, torch.Tensor]): The results of the kernel.
     """
 
     def __init__(
@@ -31,7 +31,7 @@ class Tensors:
         self.done: dict[Node, Any] = {}
 
     def of(self, node: Node) -> Tensor:
-        """Returns the value of a node; with rows of vertices if it can."""
+        """Returns the value of a node, with rows of vertices if possible."""
         if node not in self.done:
             self.done[node] = self._computed(node)
         return self.done[node]

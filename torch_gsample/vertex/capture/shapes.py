@@ -1,8 +1,8 @@
-"""Reshaping values of edges: before the kernel, or behind it.
+"""Moves reshapes of values of edges before or after the kernel.
 
-A kernel knows no reshaping that divides or joins dimensions. Operations on
-each element commute with it, so it is moved to the operands, which torch
-reshapes; or to the aggregate, if it cannot be.
+A kernel cannot split or merge dimensions. Element-wise operations commute with
+a reshape, so it moves to the operands, which torch reshapes, or otherwise to
+the aggregate.
 """
 
 from typing import Any
@@ -26,7 +26,7 @@ def viewed(x: Node, shape: tuple[int, ...], row: int, where: str) -> Node:
     Args:
         x (Node): The node.
         shape (Tuple[int, ...]): The shape.
-        row (int): Where its rows are then.
+        row (int): The new dimension of its rows.
         where (str): The line.
     """
     if shape == x.shape:
@@ -39,14 +39,14 @@ def viewed(x: Node, shape: tuple[int, ...], row: int, where: str) -> Node:
 
 
 def unviewed(x: Node) -> Node:
-    """Returns what a node is a view of."""
+    """Returns the base of a view."""
     while x.op in ('view', '_unsafe_view', 'reshape'):
         x = x.args[0]
     return x
 
 
 def reshaped(call: Any, x: Node, shape: tuple[int, ...], row: int) -> Node:
-    """Returns a node of another shape, which operands have if they can."""
+    """Returns a reshaped node; reshapes operands if possible."""
     view = viewed(x, shape, row, call.where)
     if x.kind != MIXED or view.kind != MIXED or _keeps(view, x):
         return view
@@ -87,7 +87,7 @@ def _pushed(
 
 
 def _outer(call: Any, x: Node, shape: tuple[int, ...]) -> Node | None:
-    """``sum_k a[k] b[k, ...]``, with the dimensions of ``b`` divided."""
+    """``sum_k a[k] b[k, ...]``, with the dimensions of ``b`` split."""
     a, b = x.args[:2]
     if b.kind not in PURE:
         return None

@@ -21,10 +21,10 @@ from torch_gsample.vertex.capture.nodes import (
 )
 from torch_gsample.vertex.capture.record import Recorder, Traced
 
-#: Numbers of sources, destinations and edges of two captures. What differs
-#: between them depends on a size, and is not fused.
+#: Numbers of sources, destinations and edges of two captures. A value that
+#: differs depends on a size, and is not fused.
 SIZES = (1000003, 1000033, 1000037), (20011, 20021, 20023)
-#: What PyG's layers keep for ``return_attention_weights``.
+#: The attributes of PyG's layers for ``return_attention_weights``.
 _WEIGHTS = '_alpha'
 
 
@@ -43,16 +43,16 @@ def traced_call(
         method (str): Which of the two.
         layer (MessagePassing): The layer.
         key (Arguments): Its arguments.
-        device (torch.device): Where they are.
+        device (torch.device): Their device.
         target (int): The row of ``edge_index`` with destinations.
         sizes (Tuple[int, int, int]): The numbers of vertices at both ends,
             and of edges.
-        keeps (bool): Whether attention weights are wanted.
+        keeps (bool): Whether attention weights are requested.
 
     Returns:
         Tuple[Node, Dict[str, Node, optional], List[str]]: The result, the
-        attributes of the layer that a message sets, and their values if these
-        are wanted, and what was recorded as text.
+        attributes of the layer that a message sets, with their values if
+        requested, and the recorded text.
 
     Raises:
         NotCaptured: If it cannot be captured.
@@ -117,7 +117,7 @@ def _symbols(
 
 
 def _own_class(module: nn.Module) -> Any:
-    """Returns what a fused module computes: a layer may be a model, too."""
+    """Returns the original class of a fused module."""
     kind: Any = type(module)
     while isinstance(getattr(kind, 'base', None), type):
         kind = kind.base
@@ -127,7 +127,7 @@ def _own_class(module: nn.Module) -> Any:
 def _clone(
     layer: Any, recorder: Recorder
 ) -> tuple[Any, list[tuple[nn.Module, nn.Module]]]:
-    """Returns a layer whose parameters are symbols, and all its parts."""
+    """Copies a layer and its parts, with symbols as parameters."""
     made: dict[nn.Module, nn.Module] = {}
     known: dict[Tensor, Traced] = {}
     for path, module in layer.named_modules(remove_duplicate=False):

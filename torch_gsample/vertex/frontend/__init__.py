@@ -1,1 +1,1 @@
-"""What a vertex program sees when it is traced, and what it records."""
+"""Symbols and recording of traced vertex programs."""

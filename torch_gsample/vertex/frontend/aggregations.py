@@ -122,8 +122,8 @@ def quantile(
     x: Any = _of_edges('quantile', values)
     if x.kind in (OUT_NEIGHBOR, OUT_EDGE):
         raise Unsupported(
-            'quantile and median are of in-edges only: give the edges in the '
-            'other direction to a program of its own'
+            'quantile and median support in-edges only: reverse the '
+            'edges in a separate program'
         )
     if not isinstance(q, (int, float)) or not 0 <= q <= 1:
         raise Unsupported(f"quantile: 'q' must be in [0, 1] (got {q})")
@@ -140,7 +140,7 @@ def _of_edges(name: str, values: Any) -> Value:
     items = consumed(values) if isinstance(values, Iterable) else [values]
     found = [x for x in items if isinstance(x, Value)]
     if not found:
-        raise RuntimeError(f'{name}: is for vertex programs only')
+        raise RuntimeError(f'{name}: must be called in a vertex program')
     if len(items) > 1 or found[0].kind not in _OF_EDGES:
         raise Unsupported(
             f'{name} takes a comprehension over the edges of a vertex, whose '
@@ -148,5 +148,5 @@ def _of_edges(name: str, values: Any) -> Value:
         )
     tracer: Any = found[0].tracer
     if tracer.group is not None:
-        raise Unsupported(f'{name} goes outside of by_type')
+        raise Unsupported(f'{name} must be outside of by_type')
     return found[0]

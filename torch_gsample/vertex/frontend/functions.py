@@ -1,7 +1,6 @@
-"""Functions of torch that programs compute by simpler ones.
+"""Functions of torch decomposed into simpler ones.
 
-Where a branch is not taken, its gradient is finite: zero times an infinite one
-would be none.
+Gradients of unselected branches are finite: zero times infinity would be NaN.
 """
 
 import math
@@ -65,7 +64,8 @@ def _gelu(x: Any, approximate: str = 'none') -> Any:
         return 0.5 * x * (1 + elementwise('tanh', inner))
     if approximate != 'none':
         raise Unsupported(
-            f"'approximate' of gelu is 'none' or 'tanh' (got {approximate!r})"
+            "'approximate' of gelu must be 'none' or 'tanh' (got "
+            f'{approximate!r})'
         )
     return 0.5 * x * (1 + elementwise('erf', x * math.sqrt(0.5)))
 
@@ -100,7 +100,7 @@ def _hardsigmoid(x: Any, inplace: bool = False) -> Any:
 
 
 def _hardswish(x: Any, inplace: bool = False) -> Any:
-    # -inf is no number, as in torch.
+    # -inf gives NaN, as in torch.
     return _where(x <= -3, x * 0.0, _where(x < 3, x * (x + 3) / 6, x))
 
 
@@ -162,7 +162,7 @@ def _norm(
     if p == 1:
         return reduced('sum_axis', size, dim, keepdim)
     if p not in (2, 'fro'):
-        raise Unsupported(f"the norm's 'p' is 1, 2 or infinite (got {p})")
+        raise Unsupported(f"'p' of norm must be 1, 2 or infinite (got {p})")
     return root(reduced('sum_axis', x * x, dim, keepdim))
 
 

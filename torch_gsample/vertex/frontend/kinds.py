@@ -1,4 +1,4 @@
-"""Graph types that programs have and units do not."""
+"""Graph types of programs that units do not have."""
 
 from collections.abc import Iterable
 
@@ -12,7 +12,7 @@ RELATION = 'T'
 OUT_NEIGHBOR, OUT_EDGE = 'O', 'F'
 
 MIXED = (
-    'values of in-edges and of out-edges do not go together: aggregate those '
+    'values of in-edges and of out-edges cannot be combined: aggregate those '
     'of one direction first'
 )
 
@@ -20,7 +20,7 @@ MIXED = (
 def joined(kinds: Iterable[str]) -> str | None:
     """Returns the graph type of a value computed from others.
 
-    There is none of values of both in-edges and out-edges.
+    In-edges and out-edges have no common type.
     """
     found = set(kinds) - {PARAMETER}
     if not found & {OUT_NEIGHBOR, OUT_EDGE}:

@@ -1,4 +1,4 @@
-"""Loops over the edges of a vertex: one in another would count pairs."""
+"""Loops over the edges of a vertex; nested loops would count pairs."""
 
 import threading
 from collections.abc import Iterable, Iterator
@@ -8,7 +8,7 @@ from torch_gsample.vertex.frontend.values import Unsupported
 
 
 class _Open(threading.local):
-    """The loops that have begun, by the aggregations that they are in."""
+    """The open loops, by their enclosing aggregation."""
 
     def __init__(self) -> None:
         self.frames: list[list[object]] = [[]]
@@ -18,7 +18,7 @@ _open = _Open()
 
 
 def one_edge(item: Any) -> Iterator[Any]:
-    """Yields the one symbol that stands for all edges.
+    """Yields one symbol that represents all edges.
 
     Args:
         item (Any): The symbol.
@@ -42,7 +42,7 @@ def one_edge(item: Any) -> Iterator[Any]:
 
 
 def consumed(values: Iterable[Any]) -> list[Any]:
-    """Returns all values of a comprehension that an aggregation takes."""
+    """Consumes the comprehension of an aggregation."""
     _open.frames.append([])
     try:
         return list(values)

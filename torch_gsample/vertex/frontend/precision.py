@@ -1,8 +1,8 @@
 """The dtypes of a vertex program.
 
-Kernels compute in float32 or float64. Features of half precision are in memory
-as they are: a kernel widens what it reads, and rounds what it writes once, to
-the dtype to which torch promotes the features. Autocast is off in a program.
+Kernels compute in float32 or float64. Features in half precision stay so in
+memory: a kernel widens inputs, and rounds results once, to torch's promotion
+of the features. Autocast is off in a program.
 """
 
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-#: The dtypes of which kernels widen rows.
+#: The dtypes that kernels widen.
 HALF = (torch.float16, torch.bfloat16)
 
 
@@ -28,7 +28,7 @@ def half_dtype(dtype: torch.dtype | None) -> torch.dtype | None:
 
 
 def cast(x: Tensor, dtype: torch.dtype) -> Tensor:
-    """Returns a tensor in a dtype; itself if it has it."""
+    """Converts a tensor to a dtype, without a copy if possible."""
     return x if x.dtype == dtype else x.to(dtype)
 
 
@@ -47,10 +47,10 @@ def is_autocast(device: torch.device) -> bool:
 
 
 def without_autocast(device: torch.device) -> Any:
-    """Returns a context in which operators keep the dtypes they are given.
+    """Returns a context without autocast.
 
     Args:
-        device (torch.device): Where they run.
+        device (torch.device): The device of operators.
     """
     if is_autocast(device):
         return torch.autocast(device.type, enabled=False)

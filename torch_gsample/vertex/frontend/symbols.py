@@ -1,4 +1,4 @@
-"""What a vertex program sees: a vertex, its neighbours and its edges."""
+"""Symbols of vertex programs: a vertex, its neighbours and edges."""
 
 import builtins
 import functools
@@ -36,12 +36,12 @@ from torch_gsample.vertex.frontend.values import (
 
 
 class _Symbol:
-    """A vertex or edge, of which no program knows which one it is."""
+    """An arbitrary vertex or edge."""
 
     def _compared(self, other: Any) -> Any:
         raise Unsupported(
-            "vertices and edges cannot be compared: 'loops' of the call says "
-            'what is done with edges from a vertex to itself'
+            'vertices and edges cannot be compared: the argument '
+            "'loops' handles edges from a vertex to itself"
         )
 
     __eq__ = __ne__ = __lt__ = __gt__ = _compared
@@ -87,7 +87,7 @@ class OutEdge(_Symbol):
 
 
 class _Each:
-    """Yields the one symbol that stands for all."""
+    """Yields one symbol that represents all."""
 
     is_out = False
 
@@ -115,9 +115,9 @@ class _Each:
 
 
 class _Number:
-    """Stands for a number that no program knows."""
+    """A number unknown at trace time."""
 
-    #: What an operation says of it.
+    #: The error message of operations on it.
     refusal: str
 
     def _refuse(self, *_: Any) -> Any:
@@ -129,7 +129,7 @@ class _Number:
 
 
 class _Position(_Number):
-    """Stands for the number of each edge, in ``range(len(v.innbs))``."""
+    """The index of each edge, in ``range(len(v.innbs))``."""
 
     refusal = 'numbers of edges are for indexing only'
 
@@ -138,7 +138,7 @@ class _Position(_Number):
 
 
 class _Length(_Number):
-    """Stands for ``len(v.innbs)``, which only ``range`` takes."""
+    """The value of ``len(v.innbs)``, usable only in ``range``."""
 
     refusal = (
         'the number of neighbours is not known: write sum(1.0 for u in '
@@ -169,10 +169,10 @@ class OutEdges(_Each):
 
     @property
     def by_type(self) -> Any:
-        """Is refused."""
+        """Raises an error."""
         raise Unsupported(
-            'by_type is of in-edges only: give the edges in the other '
-            'direction to a program of its own'
+            'by_type supports in-edges only: reverse the edges in a '
+            'separate program'
         )
 
 
@@ -213,21 +213,21 @@ class Vertex(_Symbol):
 
 
 def _length(x: Any) -> Any:
-    """Takes the place of ``len``."""
+    """Replaces ``len``."""
     return _Length(x) if isinstance(x, _Each) else len(x)
 
 
 def _range(*args: Any) -> Any:
-    """Takes the place of ``range``."""
+    """Replaces ``range``."""
     if not any(isinstance(x, _Length) for x in args):
         return range(*args)
     if len(args) > 1:
-        raise Unsupported('only range(len(v.innbs)) has the numbers of edges')
+        raise Unsupported('only range(len(v.innbs)) has the indices of edges')
     return (_Position() for _ in args[0].each)
 
 
 def _enumerate(values: Iterable[Any], start: int = 0) -> Any:
-    """Takes the place of ``enumerate``."""
+    """Replaces ``enumerate``."""
     items = values if isinstance(values, _Each) else list(values)
     if isinstance(items, list) and not _is_symbol(items):
         return enumerate(items, start)
@@ -235,7 +235,7 @@ def _enumerate(values: Iterable[Any], start: int = 0) -> Any:
 
 
 def _is_symbol(items: list[Any]) -> bool:
-    """Whether the one item of a list stands for values of all edges."""
+    """Whether a list has one item that represents the values of all edges."""
     kinds = [getattr(item, 'kind', '') for item in items]
     return len(kinds) == 1 and kinds[0] in (*_OF_IN_EDGES, *_OF_OUT_EDGES)
 
@@ -244,7 +244,7 @@ _OF_IN_EDGES, _OF_OUT_EDGES = (SOURCE, EDGE), (OUT_NEIGHBOR, OUT_EDGE)
 
 
 def _aggregation(tracer: Tracer, name: str) -> Callable[..., Any]:
-    """Returns what takes the place of ``sum``, ``max``, ``min`` or mean."""
+    """Returns the replacement of ``sum``, ``max``, ``min`` or mean."""
     original = getattr(builtins, name, None)
 
     def aggregate(*args: Any, **kwargs: Any) -> Any:
@@ -268,8 +268,8 @@ def _aggregation(tracer: Tracer, name: str) -> Callable[..., Any]:
             begun.add(True)
         if len(begun) > 1:
             raise Unsupported(
-                f'{name} over in-edges and out-edges at once: aggregate those '
-                f'of each direction by itself'
+                f'{name} over in-edges and out-edges at once: '
+                'aggregate each direction separately'
             )
         if not begun:
             raise Unsupported(
@@ -281,7 +281,7 @@ def _aggregation(tracer: Tracer, name: str) -> Callable[..., Any]:
             dtype = next((d for d in dtypes if d.is_floating_point), None)
             if dtype is None:
                 raise Unsupported(
-                    f'{name} of numbers, where no features say their dtype'
+                    f'{name} of numbers: no features determine the dtype'
                 )
             item = Value(tracer, constant(item, dtype), PARAMETER, ())
         return tracer.aggregate(name, item, True in begun)
@@ -307,14 +307,14 @@ def trace(
 
     Args:
         function (Callable): The program.
-        signature (Mapping): The features that are given.
-        names (List[str]): The parameters that it takes.
+        signature (Mapping): The features of the call.
+        names (List[str]): The names of its parameters.
 
     Returns:
-        Tuple[Tracer, List[Value]]: What was recorded, and what it returns.
+        Tuple[Tracer, List[Value]]: The recorded program and its results.
 
     Raises:
-        ValueError: If it does what programs cannot; names the line.
+        ValueError: If the program is not supported; the error names the line.
     """
     tracer = Tracer(signature)
     aggregations = {
@@ -342,7 +342,7 @@ def trace(
 
 
 def _result(item: Any) -> Value:
-    """Returns a value of the vertex, or the one of a list: of each edge."""
+    """Returns a result of the vertex, or of each edge from a list."""
     if isinstance(item, Value) and item.kind == DESTINATION:
         return item
     if isinstance(item, list) and len(item) == 1:
@@ -351,8 +351,8 @@ def _result(item: Any) -> Value:
             if not value.tracer.is_given(value):
                 return value
             raise Unsupported(
-                'features of edges are returned as they are: compute '
-                'something of them'
+                'features of edges cannot be returned unchanged: '
+                'compute a value from them'
             )
         if getattr(value, 'kind', None) in _OF_OUT_EDGES:
             raise Unsupported(
@@ -367,12 +367,12 @@ def _result(item: Any) -> Value:
     )
 
 
-#: What Python raises where symbols cannot do what numbers can.
+#: Python's errors for unsupported operations on symbols.
 _MISTAKES = AttributeError, TypeError, IndexError
 
 
 def _located(function: Callable[..., Any], error: Exception) -> str:
-    """Says in which line of a function an error arose."""
+    """Returns an error with its line in the function."""
     code, line = function.__code__, function.__code__.co_firstlineno
     frame = error.__traceback__
     while frame is not None:

@@ -1,4 +1,4 @@
-"""Records what a vertex program computes when it is run on symbols."""
+"""Records the computation of a vertex program run on symbols."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -34,23 +34,23 @@ from torch_gsample.vertex.frontend.values import (
     shape_of,
 )
 
-#: The operand that the graph gives.
+#: The operand provided by the graph.
 DEGREE = 'in-degree'
 
 
 @dataclass(frozen=True)
 class Given:
-    """A tensor that the caller gives, or one that the function holds."""
+    """A tensor of the call, or of the function's closure."""
 
     name: str
     tensor: Tensor | None = None
-    #: Whose features they are, if not those of the operand's graph type.
+    #: The owner of features, if not the operand's graph type.
     end: str | None = None
 
 
 @dataclass(frozen=True)
 class Degree:
-    """The number of edges that are aggregated."""
+    """The number of aggregated edges."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Product:
-    """A dense projection, which torch computes where its operand lives."""
+    """A dense projection, computed by torch at the owner of its operand."""
 
     x: Value
     weight: Value
@@ -85,8 +85,8 @@ class Quantile:
 
     Args:
         x (Value): The values, of edges or sources.
-        q (float): Which share of them is below.
-        interpolation (str): Between two of them, as in ``torch.quantile``.
+        q (float): The quantile, in [0, 1].
+        interpolation (str): As in ``torch.quantile``.
     """
 
     x: Value
@@ -102,13 +102,12 @@ class Operand:
     """A tensor of a program.
 
     Args:
-        name (str): What it is called.
+        name (str): Its name.
         kind (str): Its graph type.
         dims (Tuple[Axis, ...]): Its dimensions.
         dtype (torch.dtype): Its dtype.
-        origin (Origin): Where it comes from.
-        half (torch.dtype, optional): What is in memory, if it has half
-            precision.
+        origin (Origin): Its origin.
+        half (torch.dtype, optional): Its dtype in memory, if half precision.
     """
 
     name: str
@@ -135,7 +134,7 @@ class Tracer:
     """Records the operations of a vertex program.
 
     Args:
-        signature (Mapping): The features that are given.
+        signature (Mapping): The features of the call.
     """
 
     def __init__(self, signature: Signature):
@@ -143,13 +142,13 @@ class Tracer:
         self.operands: list[Operand] = []
         self.axes: list[Axis] = []
         self.shapes: list[Dims] = []
-        #: The loops that have begun: whether each is over out-edges.
+        #: The open loops: whether each is over out-edges.
         self.loops: list[bool] = []
         self._draws = 0
         self._known: dict[Any, Value] = {}
 
     def feature(self, name: str, kind: str) -> Value:
-        """Returns features of a name."""
+        """Returns features by name."""
         key = name, kind
         if key not in self._known:
             end = _ENDS.get(kind, kind)
@@ -173,11 +172,11 @@ class Tracer:
         return self._known[key]
 
     def captured(self, tensor: Tensor) -> Value:
-        """Returns a parameter that the function holds."""
+        """Returns a parameter of the closure."""
         if not isinstance(tensor, torch.nn.Parameter):
             raise Unsupported(
-                'a tensor of the surroundings is used: give it to the '
-                'program by name'
+                'a tensor from the enclosing scope is used: pass it '
+                'to the program by name'
             )
         key = id(tensor)
         if key not in self._known:
@@ -280,7 +279,7 @@ class Tracer:
         if len(x.dims) < 1 or x.shape[-1] != rows:
             raise Unsupported(
                 f'features of shape {list(x.shape)} and a matrix '
-                f'[{rows}, {cols}] do not go together'
+                f'[{rows}, {cols}] do not match'
             )
         if x.dtype != weight.dtype:
             raise Unsupported(
@@ -304,7 +303,7 @@ class Tracer:
         """Records an aggregation of edges, edges of a type, or types.
 
         Args:
-            op (str): What it does.
+            op (str): The aggregation.
             body (Value): The value to aggregate.
             out (bool, optional): Whether a value that is not of edges is
                 aggregated over out-edges.
@@ -324,8 +323,8 @@ class Tracer:
         numbers = operands_of([body.expr])
         if RELATION in {self.operands[n].kind for n in numbers}:
             raise Unsupported(
-                'values of a type go with those of types and parameters only, '
-                'until they are aggregated'
+                'values of a type combine only with values of types '
+                'and parameters, until they are aggregated'
             )
         if self.group is not None:
             return self._nested(op, RELATION, body)
@@ -339,7 +338,7 @@ class Tracer:
         name = f'quantile {origin.q:g} of {self._name(x)}'
         return self.add(name, DESTINATION, dims, x.dtype, origin)
 
-    #: The edges of a type that the function is in.
+    #: The enclosing loop over the edges of a type.
     group: Any = None
 
     def _nested(
@@ -353,7 +352,7 @@ class Tracer:
         return self.add(name, kind, dims, body.dtype, Nested(op, body, out))
 
     def draw(self) -> tuple[Value, int]:
-        """Returns the key of random numbers, and the number of a call."""
+        """Returns the key of random numbers, and a call id."""
         if 'draw' not in self._known:
             self._known['draw'] = self.add(
                 'key', PARAMETER, (), torch.int64, Drawn()
@@ -362,7 +361,7 @@ class Tracer:
         return self._known['draw'], self._draws - 1
 
     def degree(self, dtype: torch.dtype) -> Value:
-        """Returns how many edges are aggregated."""
+        """Returns the number of aggregated edges."""
         key = 'degree', dtype
         if key not in self._known:
             value = self.add(DEGREE, DESTINATION, (), dtype, Degree())
@@ -370,7 +369,7 @@ class Tracer:
         return self._known[key]
 
 
-#: Whose features those of the other direction are.
+#: The owner of features in the other direction.
 _ENDS = {OUT_NEIGHBOR: DESTINATION, OUT_EDGE: EDGE}
 _WHERE = {
     OUT_NEIGHBOR: 'the vertex',

@@ -1,4 +1,4 @@
-"""What stands for features while a vertex program is traced."""
+"""Symbolic features of a traced vertex program."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from torch_gsample.vertex.frontend.kinds import MIXED, joined
 
 
 class Axis:
-    """A dimension of features; those that meet in an operation are one.
+    """A dimension of features; operations unify the axes of their operands.
 
     Args:
         size (int): Its size.
@@ -30,22 +30,22 @@ class Axis:
         self._same: Axis | None = None
 
     def root(self) -> Axis:
-        """Returns what stands for all that are one."""
+        """Returns the representative of unified axes."""
         return self if self._same is None else self._same.root()
 
     def join(self, other: Axis) -> None:
-        """Makes two dimensions one."""
+        """Unifies two axes."""
         a, b = self.root(), other.root()
         if a is not b:
             b._same = a
 
 
-#: Dimensions of a value: nothing stands for a size of 1.
+#: Dimensions of a value; None for size 1.
 Dims = tuple[Axis | None, ...]
 
 
 class Unsupported(Exception):
-    """What a program cannot do; the tracer adds where."""
+    """An unsupported operation; the tracer adds the line."""
 
 
 def broadcast(a: Dims, b: Dims) -> Dims:
@@ -61,8 +61,8 @@ def broadcast(a: Dims, b: Dims) -> Dims:
         if x is not None and y is not None:
             if x.size != y.size:
                 raise Unsupported(
-                    f'features of shapes {shape_of(a)} and {shape_of(b)} do '
-                    f'not go together'
+                    f'features of shapes {shape_of(a)} and '
+                    f'{shape_of(b)} do not match'
                 )
             x.join(y)
         out.append(y if x is None else x)
@@ -75,9 +75,9 @@ def shape_of(dims: Dims) -> list[int]:
 
 
 class Recorder(Protocol):
-    """What records the operations of a program."""
+    """The interface for recording operations."""
 
-    #: The dimensions of all results of operations.
+    #: The dimensions of all results.
     shapes: list[Dims]
 
     def captured(self, tensor: Tensor) -> Value:
@@ -99,14 +99,14 @@ class Recorder(Protocol):
 
 
 class Value:
-    """The features of a vertex or edge, of which only the shape is known.
+    """The features of a vertex or edge, with a shape but no values.
 
-    Operators and functions of torch that work element by element apply, sums
-    along dimensions of features, ``unsqueeze``, and products with parameters.
+    It supports torch's element-wise operators and functions, sums along
+    dimensions of features, ``unsqueeze``, and products with parameters.
 
     Args:
-        tracer (Recorder): What records the program.
-        expr (Expression): How it is computed.
+        tracer (Recorder): The tracer.
+        expr (Expression): Its expression.
         kind (str): Its graph type.
         dims (Tuple[Axis, ...]): Its dimensions.
     """
@@ -137,7 +137,7 @@ class Value:
     def __torch_function__(
         cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
-        """Records functions of torch, which are found by name."""
+        """Records functions of torch by name."""
         name = getattr(func, '__name__', str(func)).strip('_')
         name = name.removeprefix('special_').removeprefix('linalg_')
         return call(name, args, kwargs or {})
@@ -153,10 +153,7 @@ class Value:
         return call('getitem', (self, index), {})
 
     def __bool__(self) -> bool:
-        raise Unsupported(
-            'a value has no truth yet when the program is traced: use '
-            'torch.where'
-        )
+        raise Unsupported('a traced value has no truth value: use torch.where')
 
     def __iter__(self) -> Any:
         raise Unsupported('features cannot be iterated over')
@@ -192,12 +189,12 @@ def call(name: str, args: tuple, kwargs: dict[str, Any]) -> Value:
     """Records a function of torch.
 
     Args:
-        name (str): What torch calls it.
+        name (str): Torch's name.
         args (Tuple): Its arguments.
         kwargs (Dict[str, Any]): Its named arguments.
 
     Raises:
-        Unsupported: If it is none that programs have.
+        Unsupported: If the function is not supported.
     """
     name = _ALIASES.get(name, name)
     rule = RULES.get(name)
@@ -220,7 +217,7 @@ def _unknown(name: str) -> str:
 
 
 def lift(x: Any, like: Value) -> Value:
-    """Returns a number, parameter or value as a value of a program."""
+    """Converts a number or parameter to a value of the program."""
     if isinstance(x, Value):
         return x
     if isinstance(x, (bool, int, float)):
@@ -354,8 +351,8 @@ def _getitem(x: Value, index: Any) -> Value:
     items[place : place + 1] = [slice(None)] * (x.dim() - known)
     if any(i is not None and i != slice(None) for i in items):
         raise Unsupported(
-            'features can be indexed by None, : and ... only; give what you '
-            'need as features of their own'
+            'features can be indexed by None, : and ... only; pass '
+            'other parts as separate features'
         )
     rest = iter(x.dims)
     dims = tuple(None if i is None else next(rest) for i in items)

@@ -1,1 +1,1 @@
-"""Units as operators of torch, the graphs that they run over, and calls."""
+"""Units as torch operators, their graph layouts, and calls."""

@@ -1,7 +1,7 @@
-"""The gradient of fused units, as what autograd calls.
+"""The autograd functions of fused units.
 
-Memory goes as soon as nothing reads it: saved tensors before the last kernel
-runs, gradients of the same operand into the first of them.
+Memory is freed as early as possible: saved tensors before the last kernel
+runs; gradients of the same operand are added into the first one.
 """
 
 from collections.abc import Sequence
@@ -39,11 +39,11 @@ def _save(ctx: Any, inputs: Any, output: Any) -> None:
     ctx.count = len(graph), len(operands)
     ctx.shapes = [x.shape for x in operands]
     ctx.dtypes = [x.dtype for x in operands]
-    # Where an operand was given before: of both ends, for example.
+    # The first position of a repeated operand, such as that of both ends.
     ctx.first = [
         next(j for j, y in enumerate(operands) if y is x) for x in operands
     ]
-    ctx.set_materialize_grads(False)  # of what gradients need, there is none
+    ctx.set_materialize_grads(False)  # gradients need no saved value
     backward = ctx.fused.backward
     kept: list[Tensor | None] = []
     if backward is not None:
@@ -65,7 +65,7 @@ def _backward(ctx: Any, grads: Sequence[Tensor | None]) -> Any:
     refuse_vectorized(ctx.fused, grads)
     graphs, count = ctx.count
     nothing = None, [None] * graphs, None, None, None, None
-    # What was saved has gradients where gradients are differentiated.
+    # Saved values have gradients if gradients are differentiated.
     again = any(grad is not None for grad in grads[backward.num_results :])
     again = again or torch.is_grad_enabled() or is_transformed()
     if again and any(grad is not None for grad in grads):
@@ -75,7 +75,7 @@ def _backward(ctx: Any, grads: Sequence[Tensor | None]) -> Any:
         return *nothing, [None] * count
     types, *saved = ctx.saved_tensors
     if hasattr(ctx, 'maybe_clear_saved_tensors'):
-        ctx.maybe_clear_saved_tensors()  # the last user frees their memory
+        ctx.maybe_clear_saved_tensors()  # freed by the last user
     graph, kept = saved[:graphs], saved[graphs:]
     del saved
     known = _known(ctx, kept, grads)
@@ -105,7 +105,7 @@ def _backward(ctx: Any, grads: Sequence[Tensor | None]) -> Any:
 def _known(
     ctx: Any, kept: Sequence[Tensor | None], grads: Sequence[Tensor | None]
 ) -> dict[int, Tensor]:
-    """Returns what the first unit of gradients reads, by its numbers."""
+    """Returns the inputs of the first gradient unit, by index."""
     unit, backward = ctx.fused.unit, ctx.fused.backward
     count = len(ctx.shapes)
     found = dict(zip(ctx.fused.given, kept[:count], strict=True))
@@ -127,7 +127,7 @@ def _known(
 def _gradients(
     ctx: Any, plan: Backward, outputs: list[list[Tensor]], again: bool
 ) -> list[Tensor | None]:
-    """Puts the gradients of operands together."""
+    """Assembles the gradients of operands."""
     place = {number: i for i, number in enumerate(ctx.fused.given)}
     found: list[Tensor | None] = [None] * len(ctx.shapes)
     for part in plan.gradients:
@@ -135,13 +135,13 @@ def _gradients(
         i = ctx.first[place[part.operand]]
         if part.is_total:
             value = value.sum(0)
-        if value.shape != ctx.shapes[i]:  # autograd adds in place to no view
+        if value.shape != ctx.shapes[i]:  # views are never added to
             value = value.reshape(ctx.shapes[i])
         known = found[i]
         if known is not None:
             value = known + value if again else known.add_(value)
         found[i] = value
-    # What was added up in float32 is rounded once.
+    # Sums in float32 are rounded once.
     return [
         None if x is None else cast(x, dtype)
         for x, dtype in zip(found, ctx.dtypes, strict=True)
@@ -165,7 +165,7 @@ class _Unit(torch.autograd.Function):
 
 
 class _TransformedUnit(torch.autograd.Function):
-    """A unit, called by forward mode or ``torch.func``: that takes longer."""
+    """A unit under forward mode or ``torch.func``, with more overhead."""
 
     @staticmethod
     def forward(*args: Any) -> tuple[Tensor, ...]:

@@ -1,7 +1,7 @@
-"""Operators that are linear in each of two operands, under any transform.
+"""Bilinear operators under any transform.
 
-torch.library has formulas of reverse mode alone. Where forward mode or
-``torch.func`` is active, a function that has more calls the operator.
+torch.library registers only reverse-mode formulas. Under forward mode or
+``torch.func``, an autograd function with all formulas calls the operator.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ from torch_gsample.torch_private import (
 )
 from torch_gsample.vertex.kernels.derivatives import mapped
 
-#: Of each operator: its formula, what it saves, and the first operand.
+#: For each operator: its backward, its context setup, and the first operand.
 _rules: dict[str, tuple[Callable[..., Any], Callable[..., None], int]] = {}
 
 
@@ -30,21 +30,20 @@ def register_bilinear(
     save: Callable[..., None],
     place: int,
 ) -> None:
-    """Registers the derivatives of an operator that is linear in two operands.
+    """Registers the derivatives of a bilinear operator.
 
     Args:
         operator (str): Its name in ``torch.ops.gsample``.
-        backward (Callable): As of :func:`torch.library.register_autograd`.
+        backward (Callable): See :func:`torch.library.register_autograd`.
         save (Callable): Its ``setup_context``.
-        place (int): Which argument is the first of the two; the other one
-            follows.
+        place (int): The position of the first operand; the second one follows.
     """
     register_gradient(operator, backward, save)
     _rules[operator] = backward, save, place
 
 
 def call(operator: str, *args: Any) -> Tensor:
-    """Calls such an operator, so that any transform differentiates it.
+    """Calls a bilinear operator under any transform.
 
     Args:
         operator (str): Its name.
@@ -56,7 +55,7 @@ def call(operator: str, *args: Any) -> Tensor:
 
 
 class _Bilinear(torch.autograd.Function):
-    """An operator that is linear in two operands, under a transform."""
+    """A bilinear operator under a transform."""
 
     @staticmethod
     def forward(operator: str, *args: Any) -> Tensor:

@@ -1,8 +1,8 @@
-"""Derivatives of units that are differentiated again: units, too.
+"""Higher derivatives of units, which are units, too.
 
-A gradient that autograd or a transform differentiates is computed by units
-that keep what is detached. What a unit saved for its gradients is a result of
-it then, whose gradient comes later: by units for the outputs that have one.
+If autograd or a transform differentiates a gradient, its units keep detached
+values detached. The values that a unit saved are then results with their own
+gradients, computed by units for the outputs that have one.
 """
 
 from collections.abc import Callable, Sequence
@@ -42,7 +42,7 @@ from torch_gsample.vertex.plan.differentiate import (
 def _units_again(
     unit: Fused, outputs: tuple[int, ...]
 ) -> tuple[Backward, Parts]:
-    """Returns the units of gradients of some outputs, made once."""
+    """Returns the cached gradient units of some outputs."""
     made = unit.backward
     assert made is not None
     if outputs not in made.again:
@@ -59,7 +59,7 @@ def _units_again(
 
 
 def _kept(unit: Fused) -> list[int]:
-    """Returns the outputs of a unit that are kept for gradients."""
+    """Returns the outputs of a unit saved for gradients."""
     assert unit.backward is not None
     return sorted({i for i in unit.backward.saved if i is not None})
 
@@ -70,16 +70,16 @@ def gradients_again(
     """Computes gradients that can be differentiated.
 
     Args:
-        ctx (Any): Of the unit that is differentiated.
-        saved (Sequence[torch.Tensor, optional]): What it saved.
-        grads (Sequence[torch.Tensor, optional]): Of its outputs.
+        ctx (Any): The context of the differentiated unit.
+        saved (Sequence[torch.Tensor, optional]): Its saved tensors.
+        grads (Sequence[torch.Tensor, optional]): The gradients of its outputs.
 
     Returns:
-        Tuple[Backward, List[List[torch.Tensor]]]: What was computed, and the
-        outputs of both units.
+        Tuple[Backward, List[List[torch.Tensor]]]: The gradient units and their
+        outputs.
 
     Raises:
-        NotImplementedError: If an operand is read that was not kept.
+        NotImplementedError: If a required operand was not saved.
     """
     unit, (graphs, count) = ctx.fused, ctx.count
     types, *graph = map(_plain, saved[: 1 + graphs])
@@ -99,8 +99,8 @@ def gradients_again(
             if any(x is None for x in operands):
                 names = ' or '.join(sorted(unit.names)) or 'vertex_unit'
                 raise NotImplementedError(
-                    f'{names}: this gradient of a gradient is not supported, '
-                    f'as an operand was not kept'
+                    f'{names}: this gradient of a gradient is not '
+                    'supported, because an operand was not saved'
                 )
             operands = [without_ended(x) for x in operands]
             out = _run(ctx, part, graph, types, operands)
@@ -111,7 +111,7 @@ def gradients_again(
 
 
 def refuse_vectorized(unit: Fused, given: Sequence[Tensor | None]) -> None:
-    """Raises if gradients or tangents are mapped outside of ``torch.func``.
+    """Rejects gradients or tangents mapped outside of ``torch.func``.
 
     Args:
         unit (Fused): The unit.
@@ -134,7 +134,8 @@ def _run(
 ) -> list[Tensor]:
     """Runs a unit over the edges of another one.
 
-    What only derivatives read is in the precision of kernels, not of features.
+    Values read only by derivatives have the precision of kernels, not of
+    features.
     """
     sizes, loops, level = ctx.edges
     leaves = [part.unit.leaves[i] for i in part.given]
@@ -148,7 +149,7 @@ def _run(
 
 
 def _plain(x: Tensor | None) -> Any:
-    """Returns a tensor of the graph as kernels know it."""
+    """Returns the plain tensor of a graph tensor under a transform."""
     return None if x is None else without_transforms(x)
 
 
@@ -156,8 +157,8 @@ def tangents_of(ctx: Any, given: Sequence[Tensor | None]) -> tuple:
     """Returns the tangents of the outputs of a unit.
 
     Args:
-        ctx (Any): Of the unit, with its operands.
-        given (Sequence[torch.Tensor, optional]): The tangents of these.
+        ctx (Any): The unit's context, with its operands.
+        given (Sequence[torch.Tensor, optional]): The tangents of the operands.
     """
     unit: Fused = ctx.fused
     refuse_vectorized(unit, given)
@@ -203,17 +204,17 @@ def mapped(
     in_dims: Sequence[Any],
     args: Sequence[Any],
 ) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
-    """Is the rule of ``torch.vmap``: one call after the other.
+    """The rule of ``torch.vmap``: sequential calls.
 
     Args:
-        name (str): What errors call it.
+        name (str): The name for errors.
         call (Callable): Takes the arguments without the mapped dimension.
-        info (Any): Of ``torch.vmap``: how many calls there are.
+        info (Any): The info of ``torch.vmap``, with the batch size.
         in_dims (Sequence): The mapped dimension of each argument.
         args (Sequence): The arguments.
 
     Raises:
-        ValueError: If there is no call.
+        ValueError: If the batch is empty.
     """
     if info.batch_size == 0:
         raise ValueError(f'{name}: torch.vmap over nothing has no results')
@@ -241,14 +242,14 @@ def graph_is_mapped(name: str) -> NotImplementedError:
 
 
 def refuse_mapped(name: str, *tensors: Tensor | None) -> None:
-    """Raises if ``torch.vmap`` maps the tensors of a graph.
+    """Raises an error if ``torch.vmap`` maps the tensors of a graph.
 
     Args:
-        name (str): What errors call it.
+        name (str): The name for errors.
         *tensors (torch.Tensor, optional): The tensors.
 
     Raises:
-        NotImplementedError: If it does.
+        NotImplementedError: If one is mapped.
     """
     if any(isinstance(x, Tensor) and is_mapped(x) for x in tensors):
         raise graph_is_mapped(name)

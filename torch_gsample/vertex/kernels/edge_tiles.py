@@ -1,8 +1,8 @@
-"""Edges in tiles of whole vertices, and functions of one tile at a time.
+"""Tiles of edges of whole vertices, and functions of one tile at a time.
 
-A function that is computed tile by tile holds values of the edges of one tile,
-in the cache. Its derivatives are functions of tiles, which compute the tile
-again: so they have derivatives of any order, too.
+A function computed tile by tile holds the edge values of one tile, in the
+cache. Its derivatives are functions of tiles that compute the tile again, so
+derivatives of any order exist.
 """
 
 import itertools
@@ -27,38 +27,37 @@ from torch_gsample.vertex.frontend.precision import (
 )
 from torch_gsample.vertex.kernels.layouts import Layout, Layouts
 
-#: Numbers of a tile's widest value, and most and least edges of a tile. Half
-#: as many are slower by their overhead, twice as many do not fit the cache.
+#: Elements of a tile's widest value, and maximum and minimum edges of a tile.
+#: Half as many have too much overhead, twice as many exceed the cache.
 _VALUES, _MOST, _LEAST = 1 << 18, 8192, 1024
 
-#: Graph types of vertices with more in-edges than a tile, and their parts.
+#: Graph types of vertices with more in-edges than a tile, and of their parts.
 HUB, PIECE = 'hub', 'piece'
 
 
 def tile_size(width: int) -> int:
-    """Returns how many edges a tile has.
+    """Returns the number of edges of a tile.
 
     Args:
-        width (int): Of its widest value.
+        width (int): The width of its widest value.
     """
     return max(_LEAST, min(_MOST, _VALUES // width))
 
 
 @dataclass(frozen=True)
 class Tile:
-    """The in-edges of consecutive destinations, or some of one destination.
+    """The in-edges of consecutive destinations, or a part of one's.
 
     Args:
-        number (int): Which one it is.
-        graph (Tuple[torch.Tensor, torch.Tensor]): Pointers and sources, which
-            are numbered in the tile.
-        sources (torch.Tensor): int64, the sources, each once.
+        number (int): Its index.
+        graph (Tuple[torch.Tensor, torch.Tensor]): Pointers and local sources.
+        sources (torch.Tensor): int64, the distinct sources.
         first (int): The first destination.
-        last (int): The destination behind the last one.
+        last (int): The last destination plus one.
         edges (torch.Tensor): int64 ``[num_edges]``, their rows in features.
-        hub (int, optional): If it has some edges of a destination, which one
-            of those in parts it is.
-        piece (int, optional): And which one of all parts.
+        hub (int, optional): For a part of a destination, its index among the
+            split destinations.
+        piece (int, optional): The index among all parts.
     """
 
     number: int
@@ -76,7 +75,7 @@ class Tile:
         return self.sources.numel(), self.last - self.first
 
     def rows(self, kind: str, x: Tensor) -> Tensor:
-        """Returns what the tile reads of a tensor.
+        """Returns the tile's rows of a tensor.
 
         Args:
             kind (str): Its graph type.
@@ -93,17 +92,17 @@ class Tile:
         )
 
     def _row(self, kind: str) -> slice:
-        """The row of its part, or of the destination: none of other tiles."""
+        """The row of its part, or of its destination."""
         row = self.hub if kind == HUB else self.piece
         return slice(0, 0) if row is None else slice(row, row + 1)
 
     def add(self, kind: str, total: Tensor, part: Tensor) -> None:
-        """Puts what it computes of a value into those of all tiles.
+        """Adds the tile's values to those of all tiles.
 
         Args:
             kind (str): Its graph type.
             total (torch.Tensor): The values of all tiles.
-            part (torch.Tensor): Its own.
+            part (torch.Tensor): The values of the tile.
         """
         if kind == DESTINATION and self.hub is None:
             total[self.first : self.last] = part
@@ -116,7 +115,8 @@ class Tile:
         elif kind == EDGE:
             total.index_copy_(0, self.edges, part)
         elif kind == SOURCE:
-            # Each source is once in a tile: sums have the order of tiles.
+            # Sources are distinct in a tile, so sums follow the order of
+            # tiles.
             total.index_add_(0, self.sources, part)
         else:
             total += part
@@ -129,7 +129,7 @@ class Hubs:
     Args:
         vertices (torch.Tensor): int64 ``[num_hubs]``, ascending.
         degree (torch.Tensor): int64 ``[num_hubs]``, their in-edges.
-        pieces (List[Tile]): Of the first one, then of the next one, ...
+        pieces (List[Tile]): Parts, vertex by vertex.
     """
 
     vertices: Tensor
@@ -143,21 +143,21 @@ class Hubs:
 
 
 def tiles_of(graph: Layouts, size: int) -> tuple[list[Tile], Hubs | None]:
-    """Returns the tiles of a graph, made once.
+    """Returns the cached tiles of a graph.
 
-    A vertex with more in-edges than a tile has one of its own, the last ones
-    of all.
+    A vertex with more in-edges than a tile gets its own tile, after all
+    others.
 
     Args:
         graph (Layouts): The graph.
-        size (int): Most edges and destinations of a tile.
+        size (int): Maximum edges and destinations of a tile.
 
     Returns:
-        Tuple[List[Tile], Hubs, optional]: The tiles, and the parts of such
-        vertices, if there are any.
+        Tuple[List[Tile], Hubs, optional]: The tiles, and the parts of split
+        vertices, if any.
     """
     if size not in graph.tiles:
-        # Tensors of inference mode could not be saved for gradients later.
+        # Inference tensors cannot be saved for gradients later.
         with torch.inference_mode(False):
             graph.tiles[size] = _tiles(graph, size)
     return graph.tiles[size]
@@ -210,9 +210,9 @@ def _tile(layout: Layout, number: int, pointers: Tensor, first: int) -> Tile:
 
     Args:
         layout (Layout): The graph.
-        number (int): Which tile it is.
-        pointers (torch.Tensor): Where the edges of each destination start.
-        first (int): The number of its first destination.
+        number (int): The index of the tile.
+        pointers (torch.Tensor): The first edge of each destination.
+        first (int): Its first destination.
     """
     start, stop = pointers[[0, -1]].tolist()
     sources, places = layout.indices[start:stop].unique(return_inverse=True)
@@ -231,7 +231,7 @@ def _tile(layout: Layout, number: int, pointers: Tensor, first: int) -> Tile:
 class TileFunction:
     """A function of tiles.
 
-    Results of sources and parameters are added up over tiles, in order.
+    Results of sources and parameters are summed over tiles, in order.
 
     Args:
         inputs (Tuple[str, ...]): The graph types of its arguments.
@@ -354,7 +354,7 @@ class _Sum:
         self._total: Tensor | None = None
 
     def put(self, tile: Tile, part: Tensor) -> None:
-        """Takes the result of a tile."""
+        """Adds the result of a tile."""
         adds = self._kind in (SOURCE, PARAMETER, HUB)
         adds |= self._kind == DESTINATION and tile.hub is not None
         dtype = kernel_dtype(part.dtype) if adds else part.dtype
@@ -368,5 +368,5 @@ class _Sum:
         tile.add(self._kind, self._total, cast(part, self._total.dtype))
 
     def value(self) -> Tensor | None:
-        """Returns the result; none if no tile has one."""
+        """Returns the result; None if no tile has one."""
         return self._total

@@ -1,4 +1,4 @@
-"""The ends of the edges of a graph, for operators of torch."""
+"""The ends of edges, for torch operators."""
 
 import torch
 from torch import Tensor
@@ -10,7 +10,7 @@ from torch_gsample.vertex.kernels.layouts import Layouts
 
 
 class GraphEnds:
-    """The ends of the in-edges of a graph, in their order.
+    """The ends of the in-edges of a graph, in order.
 
     Args:
         graph (Layouts): The graph.
@@ -29,7 +29,7 @@ class GraphEnds:
         return value.index_select(0, edge_id)
 
     def rows(self, kind: str) -> Tensor:
-        """Returns the number of each edge, in their order, or vertex."""
+        """Returns the index of each edge or vertex, in order."""
         incoming = self._graph.incoming
         if kind == EDGE and incoming.edge_id is not None:
             return incoming.edge_id.long()
@@ -39,7 +39,7 @@ class GraphEnds:
         return torch.arange(count, device=self._source.device)
 
     def moved(self, value: Tensor, kind: str, to: str) -> Tensor:
-        """Returns values of one graph type as those of another."""
+        """Converts values from one graph type to another."""
         if to == EDGE and kind == SOURCE:
             return value.index_select(0, self._source)
         if to == EDGE and kind == DESTINATION:

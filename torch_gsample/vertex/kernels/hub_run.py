@@ -1,8 +1,8 @@
 """Runs of programs at vertices with more in-edges than a tile.
 
-The edges of such a vertex are in parts, each a tile. The aggregates of all
-parts are joined in the order of the edges, then the next unit reads them: no
-more edges than a tile has are in memory.
+The edges of such a vertex are split into parts, each a tile. The aggregates of
+all parts are joined in edge order before the next unit reads them, so memory
+holds the edges of one tile.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -29,7 +29,7 @@ from torch_gsample.vertex.plan.plan import Plan
 from torch_gsample.vertex.plan.stages import Stages
 from torch_gsample.vertex.plan.step import Step
 
-#: Keys of tiles differ by an odd number.
+#: An odd stride between the keys of tiles.
 _STEP = 0x1E3779B97F4A7C15
 
 
@@ -41,7 +41,7 @@ def tile_run(
     Args:
         plan (Plan): The program.
         tile (Tile): The tile.
-        numbers (Sequence[int]): The operands that are known.
+        numbers (Sequence[int]): The known operands.
         tensors (Sequence[torch.Tensor]): Their rows.
     """
     inner = Run(plan, list(tile.graph), tile.sizes, Loops.KEEP, {})
@@ -55,12 +55,12 @@ def tile_run(
 def inputs_of(
     plan: Plan, steps: Sequence[Step], is_known: Callable[[int], bool]
 ) -> list[int]:
-    """Returns the operands that are known before some steps.
+    """Returns the inputs of some steps.
 
     Args:
         plan (Plan): The program.
         steps (Sequence[Step]): The steps.
-        is_known (Callable): Whether a computed operand is one of these.
+        is_known (Callable): Whether a computed operand is an input.
     """
     found: dict[int, None] = {}
     seen: set[int] = set()
@@ -90,8 +90,7 @@ class Whole:
 
     Args:
         run (Run): The call.
-        numbers (Sequence[int]): The operands that are computed before edges
-            are seen.
+        numbers (Sequence[int]): The operands computed before any edge.
         tiles (Sequence[Tile]): The tiles.
         rows (Mapping[str, int]): Rows of values by graph type.
     """
@@ -128,8 +127,8 @@ class HubRun(Run):
     """A run of a program at the vertices with most edges.
 
     Args:
-        whole (Whole): The part of the call that is at all other vertices:
-            runs with the first stage, so that gradients are added up once.
+        whole (Whole): The part of the call at all other vertices; runs with
+            the first stage, so gradients are summed once.
         stages (Stages): The steps of the program.
         hubs (Hubs): The vertices.
     """
@@ -141,11 +140,11 @@ class HubRun(Run):
         self._whole, self._stages, self._hubs = whole, stages, hubs
         pieces = {HUB: sizes[1], PIECE: len(hubs.pieces)}
         self._rows = {**whole.rows, **pieces}
-        #: The results of all other vertices, after those of these ones.
+        #: The results of all other vertices, which follow those of the hubs.
         self.others: list[Tensor | None] | None = None
 
     def operand(self, number: int) -> Tensor:
-        """Returns an operand, a row for each of the vertices."""
+        """Returns an operand with a row for each hub."""
         if number in self.operands:
             return self.operands[number]
         leaf = self.plan.leaves[number]
@@ -190,7 +189,7 @@ class HubRun(Run):
     def _over_pieces(
         self, steps: Sequence[Step], kinds: Sequence[str]
     ) -> list[Tensor]:
-        """Computes some values at each part, and all at other vertices."""
+        """Computes values at each part, and all values at other vertices."""
         plan, whole = self.plan, self._whole
         leaves = plan.leaves
         numbers = inputs_of(plan, steps, lambda i: leaves[i].kind != EDGE)
@@ -211,7 +210,7 @@ class HubRun(Run):
             run = tile_run(plan, tile, [*read, *more], tensors)
             return [*none, *(run._done(step, step.kind) for step in steps)]
 
-        named = {DESTINATION: HUB}  # of these, more are of hubs alone
+        named = {DESTINATION: HUB}  # some of these belong to hubs only
         of_hubs = [named.get(leaves[i].kind, leaves[i].kind) for i in more]
         function = TileFunction(
             (*(leaves[i].kind for i in read), *of_hubs),
@@ -227,7 +226,7 @@ class HubRun(Run):
         return [x for x in out[-len(steps) :] if x is not None]
 
     def _joined(self, op: str, parts: Tensor, ties: Tensor | None) -> Tensor:
-        """Joins the aggregates of the parts of each vertex, in their order."""
+        """Joins the aggregates of the parts of each vertex, in order."""
         count = [0] * self.sizes[1]
         for piece in self._hubs.pieces:
             count[piece.hub or 0] += 1
@@ -240,9 +239,10 @@ class HubRun(Run):
 
 
 class Placed(torch.autograd.Function):
-    """Puts the results of hubs among those of others, which read no such row.
+    """Inserts the results of hubs among those of other vertices.
 
-    The gradient of others is that of all: their tiles do not read the rest.
+    The gradient of the others needs no mask: their tiles do not read rows of
+    hubs.
     """
 
     @staticmethod
@@ -254,12 +254,12 @@ class Placed(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Any:
-        """Hands on the gradient, and that of the rows."""
+        """Returns the gradient, and that of the inserted rows."""
         return grad, grad.index_select(0, ctx.saved_tensors[0]), None
 
 
 class _Extreme(torch.autograd.Function):
-    """The largest or smallest of parts; edges that attain it share."""
+    """The maximum or minimum over parts; ties share the gradient."""
 
     @staticmethod
     def forward(ctx: Any, op: str, parts: Tensor, ties: Tensor) -> Tensor:

@@ -35,7 +35,7 @@ class Layout(CSC):
     @classmethod
     def of(cls, csc: CSC) -> 'Layout':
         """Returns the layout of columns, in one dtype."""
-        dtype = csc.indptr.dtype  # as wide as any
+        dtype = csc.indptr.dtype  # the widest dtype
         edge_id = None if csc.edge_id is None else csc.edge_id.to(dtype)
         indices = csc.indices.to(dtype)
         return cls(csc.indptr, indices, csc.num_rows, edge_id, checked=True)
@@ -71,7 +71,7 @@ class Layout(CSC):
         return out.index_copy(0, self.edge_id.long(), value)
 
 
-#: Edges of a graph that one thread works through.
+#: Maximum edges of a graph for a single thread.
 _SMALL = 1 << 15
 
 
@@ -88,7 +88,7 @@ class Layouts:
 
     def __init__(self, incoming: Layout, num_edges: int):
         self.incoming, self.num_edges = incoming, num_edges
-        #: What was made of the last types of edges, by what makes it.
+        #: Cached results for the last edge types, by function.
         self.by_type: dict[Any, Any] = {}
         #: Tiles of edges, by their size.
         self.tiles: dict[int, Any] = {}
@@ -195,15 +195,15 @@ def _with_loops(csc: CSC, count: int, first: int) -> CSC:
 
 
 def _read_block(block: Block) -> list[Tensor]:
-    """Returns the tensors of a block, whose layout is known from here on."""
+    """Returns the tensors of a block, and caches its layout."""
     known = _cache.of(block.tensors)
     if _BLOCK not in known:
-        # Another block: the cache must not keep the tensors that it waits for.
+        # A copy: the cache must not hold the tensors whose end it awaits.
         known[_BLOCK] = Block(block.edges, block.level)
     return block.tensors
 
 
-#: The key of the block that tensors are of.
+#: The cache key of a tensor's block.
 _BLOCK = ('block',)
 
 
@@ -241,20 +241,20 @@ def read_graph(graph: Any) -> tuple[list[Tensor], tuple[int, int] | None]:
 
 
 class _Cache:
-    """Graphs by the tensors that they were made of.
+    """Graphs cached by their tensors.
 
-    A graph goes with its tensors, and is made again when they changed, as far
-    as a :class:`~torch_gsample.snapshot.Snapshot` notices.
+    A graph is freed with its tensors, and rebuilt if a
+    :class:`~torch_gsample.snapshot.Snapshot` detects a change.
     """
 
     def __init__(self) -> None:
         self._known: dict[tuple, tuple[Snapshot, dict[tuple, Any]]] = {}
 
     def of(self, tensors: Sequence[Tensor]) -> dict[tuple, Any]:
-        """Returns the known properties of some tensors."""
+        """Returns the cached properties of tensors."""
         key = tuple(map(id, tensors))
         if any(tensor.is_inference() for tensor in tensors):
-            return {}  # these have no version
+            return {}  # inference tensors have no version
         found = self._known.get(key)
         if found is None:
             for tensor in tensors:
@@ -280,7 +280,7 @@ def flipped(edge_index: Tensor) -> Tensor:
     return known[_FLIPPED]
 
 
-#: The key of the edges in the other direction.
+#: The cache key of the reversed edges.
 _FLIPPED = ('flipped',)
 
 
@@ -320,7 +320,7 @@ def _make(
 ) -> Layouts:
     edge_id: Tensor | None
     if len(tensors) > 1:
-        # What the cache knows a graph by, it must not keep.
+        # The cache must not hold the tensors that are its keys.
         indptr, indices, *rest = (tensor.detach() for tensor in tensors)
         edge_id = rest[0] if rest else None
         csc = CSC.from_compressed(
@@ -356,10 +356,10 @@ def _make(
 def _narrow(
     row: Tensor, col: Tensor, num_sources: int, num_dst: int
 ) -> tuple[Tensor, Tensor]:
-    """Returns ends of edges as int32, if all are vertices and can be.
+    """Converts ends of edges to int32, if all are valid and fit.
 
-    Half the memory is taken while a layout is made. What is out of range stays
-    so, for the error that names it.
+    This halves the memory for building a layout. Values out of range stay, for
+    the error that names them.
     """
     for index, size in ((row, num_sources), (col, num_dst)):
         if index.dtype == torch.int32 or not index.numel():

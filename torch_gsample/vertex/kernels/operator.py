@@ -48,22 +48,22 @@ class Fused:
 
     Args:
         unit (Unit): The unit.
-        backward (Gradients, optional): What computes its gradients.
+        backward (Gradients, optional): The operators of its gradients.
     """
 
     def __init__(self, unit: Unit, backward: 'Gradients | None' = None):
         self.unit, self.backward = unit, backward
         wanted = None if backward is None else backward.wanted
-        #: The operands that are not of the graph.
+        #: The operands that do not come from the graph.
         self.given = [
             i for i, leaf in enumerate(unit.leaves) if leaf.name != DEGREE
         ]
-        #: The programs that it is part of.
+        #: The programs that use it.
         self.names: set[str] = set()
         self.number = unit_number(unit, wanted)
-        #: What gives some gradients, by the operands that want them.
+        #: Operators of gradients, by the operands that need them.
         self.variants: dict[tuple[int, ...], Fused] = {}
-        #: What gives the tangents of outputs, by the operands that have one.
+        #: Operators of tangents, by the operands that have tangents.
         self.tangents: dict[tuple[int, ...], Any] = {}
         self._units: dict[torch.dtype, Unit] = {}
         self._kernels: dict[torch.dtype, Loaded | None] = {}
@@ -87,7 +87,7 @@ class Fused:
         )
 
     def _loaded(self, index: torch.dtype) -> Loaded | None:
-        """Compiles and loads the unit once; nothing if it cannot be."""
+        """Compiles and loads the unit once; None if that fails."""
         if index not in self._kernels:
             self._kernels[index] = load_unit(self._indexed(index))
         return self._kernels[index]
@@ -101,7 +101,7 @@ class Fused:
     def run_on_gpu(
         self, graph: Layouts, operands: Sequence[Tensor]
     ) -> list[Tensor]:
-        """Does so where the graph is on a GPU."""
+        """Computes the outputs on a GPU."""
         layout, tensors = self._inputs(graph, operands)
         out = run_vertex_unit(
             self._indexed(layout.indptr.dtype),
@@ -115,7 +115,7 @@ class Fused:
     def _inputs(
         self, graph: Layouts, operands: Sequence[Tensor]
     ) -> tuple[Layout, dict[int, Tensor]]:
-        """Returns the edges that the unit runs over, and all operands."""
+        """Returns the edges of the unit, and all operands."""
         layout = graph.incoming
         if self.unit.center != DESTINATION:
             layout = graph.outgoing
@@ -145,7 +145,7 @@ class Fused:
                 value = value.expand(graph.incoming.indices.numel(), *shape)
                 value = graph.incoming.scatter(value, count)
             value = value.expand(count, *shape)
-            # A copy: autograd lets nobody change a view in place.
+            # A copy: autograd forbids in-place changes of a view.
             value = value.reshape(count, -1).to(output.memory, copy=True)
             out.append(value.contiguous())
         return out
@@ -161,22 +161,22 @@ class Fused:
         ]
 
 
-#: The units that are in use, by numbers that are made of their content.
+#: The live units, by a hash of their content.
 fused_units: WeakValueDictionary[int, Fused] = WeakValueDictionary()
 
 
 def fused(unit: Unit, backward: 'Gradients | None' = None) -> Fused:
-    """Returns a unit as an operator; equal ones are one.
+    """Returns the operator of a unit; equal units share it.
 
     Args:
         unit (Unit): The unit.
-        backward (Gradients, optional): What computes its gradients.
+        backward (Gradients, optional): The operators of its gradients.
     """
     made = Fused(unit, backward)
     return fused_units.setdefault(made.number, made)
 
 
-#: Of the units at both ends: the operator, and which operands it reads.
+#: For the units at both ends: the operator and its operands.
 Parts = tuple[tuple[Fused | None, list[int]], ...]
 
 
@@ -185,16 +185,16 @@ class Gradients:
     """The operators of the gradients of a unit.
 
     Args:
-        wanted (Tuple[int, ...]): The operands that want gradients.
-        plan (Backward): What they compute.
-        saved (Tuple[int, ...]): The outputs of the unit that they read; none
-            where they do not.
+        wanted (Tuple[int, ...]): The operands that need gradients.
+        plan (Backward): The plan of the gradients.
+        saved (Tuple[int, ...]): The outputs of the unit that they read, if
+            any.
         num_results (int): Outputs of the unit that have gradients.
-        parts (Tuple): Of each of the two units, the operator, if there is
-            one, and which of all operands it reads.
-        again (Dict[Tuple[int, ...], Tuple[Backward, Tuple]]): What is in their
-            place if gradients are differentiated, by the outputs that have
-            gradients (``derivatives.py``).
+        parts (Tuple): For each of the two units, the operator, if any, and its
+            operands.
+        again (Dict[Tuple[int, ...], Tuple[Backward, Tuple]]): Their
+            replacements if gradients are differentiated, by the outputs that
+            have gradients (``derivatives.py``).
     """
 
     wanted: tuple[int, ...]
@@ -208,7 +208,7 @@ class Gradients:
 
     @property
     def read(self) -> set[int]:
-        """The operands of the unit, and what follows, that they read."""
+        """The operands of the unit and saved values that they read."""
         return {
             kept[i]
             for part, kept in self.parts
@@ -218,13 +218,14 @@ class Gradients:
 
 
 def training(unit: Unit, wanted: Sequence[int]) -> Fused:
-    """Returns a unit that can be differentiated.
+    """Returns a differentiable version of a unit.
 
-    Its outputs are those of the unit, then what its gradients need.
+    Its outputs are those of the unit, followed by the values that gradients
+    need.
 
     Args:
         unit (Unit): The unit.
-        wanted (Sequence[int]): The operands that want gradients.
+        wanted (Sequence[int]): The operands that need gradients.
     """
     plan = with_half(unit, differentiate(unit, wanted))
     first = len(unit.leaves)
@@ -233,7 +234,7 @@ def training(unit: Unit, wanted: Sequence[int]) -> Fused:
     saved: list[int | None] = []
     for i, node in enumerate(plan.saved):
         if first + i not in used:
-            saved.append(None)  # is not read
+            saved.append(None)  # unused
             continue
         leaf = plan.leaves[first + i]
         known = [(output.root, output.half) for output in outputs]
@@ -251,7 +252,7 @@ def parts_of(unit: Unit, plan: Backward) -> Parts:
     """Returns the operators of gradients.
 
     Args:
-        unit (Unit): The unit that is differentiated.
+        unit (Unit): The differentiated unit.
         plan (Backward): Its gradients.
     """
     sides = [
@@ -275,7 +276,7 @@ def _used(plan: Backward) -> set[int]:
 
 @torch.compiler.assume_constant_result
 def _variant(number: int, wanted: tuple[int, ...]) -> int:
-    """Returns the operator of a unit that gives some gradients."""
+    """Returns the operator that computes a subset of gradients."""
     unit = fused_units[number]
     if wanted not in unit.variants:
         made = training(unit.unit, [unit.given[i] for i in wanted])
@@ -299,17 +300,19 @@ def run_unit(
     """Runs a unit under autograd.
 
     Args:
-        number (int): Of its operator.
+        number (int): The number of its operator.
         graph (Sequence[torch.Tensor]): The tensors of the graph.
         types (torch.Tensor, optional): The type of each edge.
         sizes (Sequence[int]): Sources, destinations, rows of features of
             edges, and pairs of a vertex and a type.
-        loops (Loops): How to treat loops.
-        level (Level): Which edges the unit runs over.
-        operands (Sequence[torch.Tensor]): Of each leaf but the degree.
+        loops (Loops): Treatment of self-loops.
+        level (Level): The edges of the unit.
+        operands (Sequence[torch.Tensor]): The tensors of all leaves except the
+            degree.
 
     Returns:
-        List[torch.Tensor]: ``[rows, width]`` each, and what gradients need.
+        List[torch.Tensor]: ``[rows, width]`` each, and the values that
+        gradients need.
     """
     wanted: tuple[int, ...] = ()
     transformed = is_transformed()
@@ -332,7 +335,7 @@ def run_unit(
 
 
 def is_direct(operands: Sequence[Tensor]) -> bool:
-    """Whether nobody sees operators: the dispatcher costs as a small batch."""
+    """Whether the dispatcher, as slow as a small batch, can be bypassed."""
     return not (
         torch.compiler.is_compiling()
         or has_dispatch_modes()
@@ -342,15 +345,15 @@ def is_direct(operands: Sequence[Tensor]) -> bool:
     )
 
 
-#: Other classes may see operators themselves, or have no memory.
+#: Other tensor classes may intercept operators, or have no memory.
 _PLAIN = {Tensor, torch.nn.Parameter}
-#: Units without the dispatcher, once they are defined: as autograd calls them,
-#: and as transforms do.
+#: Units without the dispatcher: the functions of autograd and of transforms,
+#: set when defined.
 differentiable: list[Any] = []
 
 
 def rows_of(sizes: Sequence[Any], level: int) -> dict[str, Any]:
-    """Returns how many rows features of each graph type have."""
+    """Returns the number of rows of features by graph type."""
     rows = level_sizes(sizes, level)
     return dict(zip(('S', DESTINATION, EDGE), rows, strict=True))
 
@@ -364,7 +367,7 @@ def run_fused(
     level: int,
     operands: Sequence[Tensor],
 ) -> list[Tensor]:
-    """Is ``gsample::vertex_unit`` on any device."""
+    """Implements ``gsample::vertex_unit`` on any device."""
     if unit not in fused_units:
         raise ValueError(
             f"vertex_unit: 'unit' must be made in this process (got {unit})"

@@ -24,7 +24,7 @@ def product_by_type(x: Tensor, weight: Tensor, type: Tensor) -> Tensor:
 
 
 def run_product(x: Tensor, weight: Tensor, type: Tensor) -> Tensor:
-    """Is ``gsample::product_by_type`` on any device."""
+    """Implements ``gsample::product_by_type`` on any device."""
     sections = _sections(type, weight.shape[0])
     out = x.new_empty((*x.shape[:-1], weight.shape[-1]))
     parts = zip(x.split(sections), weight, out.split(sections), strict=True)
@@ -34,7 +34,7 @@ def run_product(x: Tensor, weight: Tensor, type: Tensor) -> Tensor:
 
 
 def run_outer(x: Tensor, y: Tensor, type: Tensor, num_types: int) -> Tensor:
-    """Is ``gsample::sum_outer_by_type``: the gradient of matrices.
+    """Implements ``gsample::sum_outer_by_type``, the gradient of matrices.
 
     Args:
         x (torch.Tensor): ``[num_rows, ..., in_channels]``.
@@ -43,7 +43,7 @@ def run_outer(x: Tensor, y: Tensor, type: Tensor, num_types: int) -> Tensor:
         num_types (int): Number of types.
 
     Returns:
-        torch.Tensor: ``[num_types, in_channels, out_channels]``, of each type
+        torch.Tensor: ``[num_types, in_channels, out_channels]``, for each type
         the sum of the outer products of its rows.
     """
     sections = _sections(type, num_types)
@@ -56,7 +56,7 @@ def run_outer(x: Tensor, y: Tensor, type: Tensor, num_types: int) -> Tensor:
 
 
 def _sections(type: Tensor, num_types: int) -> list[int]:
-    """Returns how many rows each type has."""
+    """Returns the number of rows of each type."""
     if bool((type.diff() < 0).any()):
         raise ValueError("vertex_program: 'type' must ascend")
     for end in (type[-1:], type[:1]):
@@ -94,7 +94,7 @@ def _product_backward(ctx: Any, grad: Tensor) -> Any:
     dx = dw = None
     if ctx.needs_input_grad[1]:
         dw = _weight_gradient(x, grad, type, weight)
-    del x  # its memory may be that of the other gradient
+    del x  # its memory may be shared with the other gradient
     if ctx.needs_input_grad[0]:
         dx = product_by_type(grad, weight.transpose(-1, -2), type)
     return dx, dw, None
@@ -103,7 +103,7 @@ def _product_backward(ctx: Any, grad: Tensor) -> Any:
 def _weight_gradient(
     x: Tensor, grad: Tensor, type: Tensor, weight: Tensor
 ) -> Tensor:
-    """Returns the gradient of matrices, in the layout that they have."""
+    """Returns the gradient of matrices, in their layout."""
     outer, types = 'sum_outer_by_type', (type, weight.shape[0])
     if weight.stride(-2) == 1 and weight.stride(-1) == weight.shape[-2]:
         return call(outer, grad, x, *types).transpose(-1, -2)

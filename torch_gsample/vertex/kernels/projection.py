@@ -2,9 +2,9 @@
 
     out[v] = sum_r (sum_e s_e x[u_e]) W_r      of the in-edges e of type r
 
-One kernel adds up and multiplies, a tile of vertices at a time: no value of a
-pair of a vertex and a type is in memory. The gradient of features is the same
-over out-edges, with the matrices transposed.
+One kernel sums and multiplies, a tile of vertices at a time, so no value of a
+(vertex, type) pair is stored. The gradient of features is the same over
+out-edges, with the matrices transposed.
 """
 
 from collections.abc import Sequence
@@ -30,18 +30,18 @@ from torch_gsample.vertex.kernels.products import run_outer, run_product
 from torch_gsample.vertex.kernels.relations import tiles_at
 from torch_gsample.vertex.kernels.tiles import EdgeGroups, Tiles
 
-#: Most values of a matrix, and of a row, that kernels are written for.
+#: Maximum elements of a matrix, and of a row, in kernels.
 _MOST, _WIDEST = 1 << 16, 1024
 _CENTER, _NEIGHBOR, _ANY = (
     ROWS.index(name) for name in ('center', 'neighbor', 'any')
 )
 
-#: What rows are of, values a row, and the dtype in memory.
+#: Owner of rows, elements of a row, and dtype in memory.
 _Rows = tuple[int, int, torch.dtype]
 
 
 def is_projectable(weight: Sequence[int]) -> bool:
-    """Whether kernels are written for matrices of a shape."""
+    """Whether kernels support matrices of a shape."""
     _, left, right = weight
     return max(left, right) <= _WIDEST and left * right <= _MOST
 
@@ -56,15 +56,14 @@ def run_project(
     x: Tensor,
     weight: Tensor,
 ) -> Tensor:
-    """Is ``gsample::project_edges`` on the CPU.
+    """Implements ``gsample::project_edges`` on the CPU.
 
     Args:
         graph (Sequence[torch.Tensor]): The tensors of the graph.
         types (torch.Tensor): The type of each edge.
         sizes (Sequence[int]): Sources and destinations.
         loops (int): How to treat loops.
-        mean (bool): Whether an edge counts less, the more in-edges of its
-            type its destination has.
+        mean (bool): Whether edges of a type are averaged instead of summed.
         reverse (bool): Whether edges go from destinations to sources.
         x (torch.Tensor): ``[num_rows, in_channels]``.
         weight (torch.Tensor): ``[num_types, in_channels, out_channels]``.
@@ -93,7 +92,7 @@ def run_outer_edges(
     y: Tensor,
     num_types: int,
 ) -> Tensor:
-    """Is ``gsample::sum_outer_edges`` on the CPU.
+    """Implements ``gsample::sum_outer_edges`` on the CPU.
 
     Args:
         graph (Sequence[torch.Tensor]): The tensors of the graph.
@@ -106,7 +105,7 @@ def run_outer_edges(
         num_types (int): Number of types.
 
     Returns:
-        torch.Tensor: ``[num_types, in_channels, out_channels]``, of each type
+        torch.Tensor: ``[num_types, in_channels, out_channels]``, for each type
         the sum of the outer products of its edges' ends.
     """
     tiles = tiles_at(graph, types, sizes, Loops(loops))
@@ -156,8 +155,8 @@ def _check_rows(name: str, value: Tensor, rows: int) -> None:
         )
 
 
-# These are kernels of a shape, not of a program: the last ones stay loaded, as
-# each mini-batch has tiles of its own.
+# Kernels of a shape, not of a program: the last ones stay loaded, because each
+# mini-batch has its own tiles.
 @lru_cache(maxsize=32)
 def _projecting(
     left: int, right: int, dtype: torch.dtype, index: torch.dtype, mean: bool
@@ -192,7 +191,7 @@ def _loaded(
     index: torch.dtype,
     mean: bool,
 ) -> Loaded | None:
-    """Compiles and loads a kernel; nothing if it cannot be."""
+    """Compiles and loads a kernel; None if that fails."""
     rows = [*rows, *[(_ANY, 1, kernel_dtype(rows[0][2]))] * mean]
     layout = [1 + int(index == torch.int64), -1, len(rows)]
     for kind, width, dtype in [*rows, out]:
@@ -203,7 +202,7 @@ def _loaded(
 def _projected(
     part: EdgeGroups, mean: bool, x: Tensor, weight: Tensor, count: int
 ) -> Tensor:
-    """Multiplies with operators of torch."""
+    """Multiplies with torch operators."""
     tile = torch.arange(part.indptr.numel() - 1)
     tile = tile.repeat_interleave(part.indptr.diff())
     code, order = torch.sort(part.code.long(), stable=True)
@@ -222,7 +221,7 @@ def _outer(
     one: Tensor,
     num_types: int,
 ) -> Tensor:
-    """Adds up outer products with operators of torch."""
+    """Sums outer products with torch operators."""
     left, right = _scaled(part, mean, many), one[part.code]
     right = cast(right, left.dtype)
     if of_sources:

@@ -1,4 +1,4 @@
-"""Quantiles of the values of each vertex's edges, in operators of torch."""
+"""Quantiles of the values of each vertex's edges, by torch operators."""
 
 import torch
 from torch import Tensor
@@ -9,19 +9,19 @@ def quantiles(x: Tensor, indptr: Tensor, q: float, mode: str) -> Tensor:
 
     Args:
         x (torch.Tensor): ``[num_edges, width]``, column by column.
-        indptr (torch.Tensor): Where columns start, and where the last ends.
+        indptr (torch.Tensor): The column pointers.
         q (float): In [0, 1].
         mode (str): The interpolation, as in ``torch.quantile``.
 
     Returns:
-        torch.Tensor: ``[num_columns, width]``: 0 for those without edges.
+        torch.Tensor: ``[num_columns, width]``, 0 for columns without edges.
     """
     count = indptr.diff().long()
     if not len(x):
         return x.sum(0).expand(len(count), -1)
     column = torch.repeat_interleave(count)
     order = x.detach().argsort(0)
-    # Stable: the values of a column stay in order.
+    # Stable, so the values of a column stay in order.
     order = order.gather(0, column[order].argsort(stable=True, dim=0))
     place = (count - 1).clamp(min=0).double() * q
     if mode == 'nearest':

@@ -1,4 +1,4 @@
-"""The edges of each type of each vertex: what nested aggregation runs over."""
+"""The edges of each type of each vertex, for nested aggregation."""
 
 import weakref
 from collections.abc import Callable, Sequence
@@ -21,15 +21,15 @@ from torch_gsample.vertex.kernels.tiles import Tiles
 
 
 class Level(IntEnum):
-    """Which edges a unit runs over."""
+    """The edges of a unit."""
 
-    #: Those of the graph.
+    #: The edges of the graph.
     EDGES = 0
-    #: From sources to pairs of a vertex and a type.
+    #: From sources to (vertex, type) pairs.
     INNER = 1
     #: From pairs to their vertices.
     OUTER = 2
-    #: Those of the graph, in the other direction.
+    #: The reversed edges of the graph.
     OUT = 3
 
 
@@ -37,8 +37,8 @@ def level_sizes(sizes: Sequence[Any], level: int) -> tuple[Any, Any, Any]:
     """Returns sources, destinations and rows of features of edges.
 
     Args:
-        sizes (Sequence[int]): Of the graph, and its number of pairs.
-        level (int): Which edges they are of.
+        sizes (Sequence[int]): The sizes of the graph, and its number of pairs.
+        level (int): The level of edges.
     """
     sources, destinations, edges, pairs = sizes
     if level == Level.INNER:
@@ -68,11 +68,11 @@ class Relations:
 
     @classmethod
     def of(cls, graph: Layouts, types: Tensor) -> 'Relations':
-        """Returns those of a graph, made once for the types.
+        """Returns the cached relations of a graph and types.
 
         Raises:
-            TypeError: If types are no integers.
-            ValueError: If there is no type for each edge, or one is negative.
+            TypeError: If types are not integers.
+            ValueError: If an edge has no type, or a type is negative.
         """
         return _once(graph, types, _make)
 
@@ -80,7 +80,7 @@ class Relations:
 def _once(
     graph: Layouts, types: Tensor, make: Callable[[Layouts, Tensor], Any]
 ) -> Any:
-    """Returns what ``make`` returns, which runs once for a graph and types."""
+    """Caches the result of ``make`` for a graph and types."""
     if types.is_inference():  # has no version
         return make(graph, types)
     known = graph.by_type.get(make)
@@ -102,12 +102,12 @@ def layouts_at(
     """Returns the graph of a level of aggregation.
 
     Args:
-        tensors (Sequence[torch.Tensor]): Of the graph.
+        tensors (Sequence[torch.Tensor]): The tensors of the graph.
         types (torch.Tensor, optional): The type of each edge.
         sizes (Sequence[int]): Sources, destinations, rows of features of
             edges, and pairs.
         loops (Loops): How to treat loops.
-        level (Level): Which edges there are.
+        level (Level): The level of edges.
     """
     graph = layouts_of(tensors, sizes[0], sizes[1], loops)
     if level == Level.OUT:
@@ -127,7 +127,7 @@ def tiles_at(
     """Returns the edges of a graph for products by type.
 
     Args:
-        tensors (Sequence[torch.Tensor]): Of the graph.
+        tensors (Sequence[torch.Tensor]): The tensors of the graph.
         types (torch.Tensor): The type of each edge.
         sizes (Sequence[int]): Sources and destinations.
         loops (Loops): How to treat loops.
@@ -198,11 +198,11 @@ def run_relations(
     num_destinations: int,
     loops: int,
 ) -> tuple[Tensor, Tensor]:
-    """Is ``gsample::vertex_relations`` on any device.
+    """Implements ``gsample::vertex_relations`` on any device.
 
     Returns:
         Tuple[torch.Tensor, torch.Tensor]: The type and the vertex of each
-        pair: copies, as the compiler may reuse the memory of results.
+        pair: copies, because the compiler may reuse the memory of results.
     """
     made = layouts_of(graph, num_sources, num_destinations, Loops(loops))
     relations = Relations.of(made, types)

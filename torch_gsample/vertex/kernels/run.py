@@ -1,4 +1,4 @@
-"""One call of a vertex program: its steps, one after the other."""
+"""One call of a vertex program: its steps in order."""
 
 import torch
 from torch import Tensor
@@ -32,7 +32,7 @@ from torch_gsample.vertex.plan.plan import Plan, evaluate_step
 from torch_gsample.vertex.plan.projections import Projection
 from torch_gsample.vertex.plan.step import Computed, Step
 
-#: Keys of random numbers are below it.
+#: Upper bound of keys of random numbers.
 MOST_KEY = (1 << 63) - 1
 
 Feature = Tensor | tuple[Tensor | None, Tensor | None]
@@ -74,7 +74,7 @@ class Run:
         self._pairs: tuple[Tensor, Tensor] | None = None
 
     def results(self) -> list[Tensor]:
-        """Returns what the program returns, ``[rows, ...]`` each."""
+        """Returns the results of the program, ``[rows, ...]`` each."""
         plan = self.plan
         found = []
         for step, dims, dtype in zip(
@@ -165,7 +165,7 @@ class Run:
             return self._quantile(number, origin)
         assert isinstance(origin, Degree)
         if is_transformed():
-            with without_functorch():  # it is kept with the graph
+            with without_functorch():  # cached with the graph
                 return self._incoming().degree(leaf.dtype)
         return self._incoming().degree(leaf.dtype)
 
@@ -187,13 +187,13 @@ class Run:
         return quantiles(x, layout.indptr, origin.q, origin.interpolation)
 
     def _product(self, number: int, origin: Product) -> Tensor:
-        """Projects features where they live, with torch."""
+        """Projects features at their owner, with torch."""
         if origin.x.kind == RELATION and origin.x.expr.dtype == torch.int64:
             weight = self.operand(int(origin.weight.expr.value or 0))
             return weight.index_select(0, self._of_types()[0])
         left, right = self.plan.inputs[number]
         leaf = self.plan.leaves[number]
-        dtype = leaf.half or leaf.dtype  # Dynamo reads no property of it
+        dtype = leaf.half or leaf.dtype  # Dynamo cannot read its properties
         x = self._factor(left, origin.x.kind, dtype)
         x = x.reshape(x.shape[0], *shape_of(origin.x.dims))
         weight = self._factor(right, PARAMETER, dtype)
@@ -206,7 +206,7 @@ class Run:
         return x @ weight
 
     def _factor(self, step: Step, kind: str, dtype: torch.dtype) -> Tensor:
-        """Returns a factor of a product; an operand as it is in memory."""
+        """Returns a factor of a product; operands keep their dtype."""
         if step.root.op == 'operand':
             return cast(self.operand(int(step.root.value or 0)), dtype)
         return cast(self._done(step, kind), dtype)
@@ -223,7 +223,7 @@ class Run:
         return types
 
     def _of_types(self) -> tuple[Tensor, Tensor]:
-        """Returns type and vertex of each pair of them."""
+        """Returns the type and vertex of each pair."""
         if self._pairs is None:
             self._pairs = torch.ops.gsample.vertex_relations(
                 self.graph, self._types, *self.sizes, int(self.loops)
@@ -258,7 +258,7 @@ class Run:
         )[0]
 
     def _projected(self, what: Projection) -> Tensor:
-        """Aggregates and multiplies at once."""
+        """Aggregates and multiplies in one operator."""
         weight = self.operand(what.weight)
         if what.transposed:
             weight = weight.transpose(-1, -2)
@@ -272,5 +272,5 @@ class Run:
 
 
 def _joins_levels(device: torch.device) -> bool:
-    """Whether sums over types are one operator where there is a kernel."""
+    """Whether sums over types can be one operator with a kernel."""
     return device.type == 'cpu'

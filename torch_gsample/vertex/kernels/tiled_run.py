@@ -1,9 +1,9 @@
-"""Calls of programs that multiply or sort values of edges, a tile at a time.
+"""Runs programs that multiply or sort values of edges, a tile at a time.
 
     sum_u relu(x_u + x_v) @ W
 
 A tile of edges is a small graph. The program runs on it: a kernel computes
-``relu(x_u + x_v)`` of its edges, torch multiplies them, and a kernel adds up.
+``relu(x_u + x_v)`` of its edges, torch multiplies them, and a kernel sums.
 """
 
 from math import prod
@@ -38,7 +38,7 @@ from torch_gsample.vertex.plan.stages import Stages, stages_of
 
 
 def stores_edges(plan: Plan) -> bool:
-    """Whether torch multiplies or sorts values of edges, but by type."""
+    """Whether torch multiplies or sorts values of edges, except by type."""
     kinds = [type(origin) for origin in plan.origins]
     return Nested not in kinds and any(
         isinstance(origin, Quantile)
@@ -48,14 +48,14 @@ def stores_edges(plan: Plan) -> bool:
 
 
 def run_tiled(run: Run) -> list[Tensor] | None:
-    """Returns the results of a call; none if it does not run by tiles.
+    """Returns the results of a call; None if it does not run by tiles.
 
     Args:
         run (Run): The call.
     """
     plan = run.plan
     if (
-        torch.compiler.is_compiling()  # Dynamo does not read the plan
+        torch.compiler.is_compiling()  # Dynamo cannot read the plan
         or not stores_edges(plan)
         or is_transformed()
         or has_dispatch_modes()
@@ -84,7 +84,7 @@ def run_tiled(run: Run) -> list[Tensor] | None:
 def _placed(
     results: list[Tensor], run: HubRun, hubs: Hubs, rows: dict[str, int]
 ) -> list[Tensor]:
-    """Puts the results of vertices in parts among those of all others."""
+    """Inserts the results of split vertices among those of the others."""
     assert run.others is not None
     out = []
     for x, of_hubs, step in zip(
@@ -111,7 +111,7 @@ def _stages(plan: Plan) -> Stages | None:
 
 
 def _edges(plan: Plan) -> int:
-    """Returns how many edges a tile has."""
+    """Returns the number of edges of a tile."""
     widths = [
         prod(plan.sizes[axis] for axis in leaf.axes)
         for leaf in plan.leaves

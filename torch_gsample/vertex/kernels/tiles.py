@@ -1,4 +1,4 @@
-"""Edges in the order of products: by tiles of vertices, then by type."""
+"""Edges in product order: by tiles of vertices, then by type."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,25 +9,26 @@ from torch import Tensor
 from torch_gsample.codegen.cpp_relations import TILE
 from torch_gsample.vertex.kernels.layouts import Layouts
 
-#: Pairs of which a block adds up outer products, and how many blocks there
-#: should be: that many matrices are in memory at once.
+#: Pairs per block of a sum of outer products, and the target number of blocks,
+#: which is the number of matrices in memory.
 _PAIRS, _BLOCKS = 256, 128
 
 
 @dataclass(frozen=True)
 class EdgeGroups:
-    """Edges in groups, groups in tiles or blocks.
+    """Edges in groups, and groups in tiles or blocks.
 
-    No :class:`~torch_gsample.CSC`: ``indptr`` is by tile, not by vertex.
+    Unlike in a :class:`~torch_gsample.CSC`, ``indptr`` is by tile, not by
+    vertex.
 
     Args:
-        indptr (torch.Tensor): Where the edges of each tile start.
-        indices (torch.Tensor): ``[num_edges]``, the rows that are added up.
+        indptr (torch.Tensor): The first edge of each tile.
+        indices (torch.Tensor): ``[num_edges]``, the rows to sum.
         code (torch.Tensor): ``[num_edges]``, the group of each edge.
-        order (torch.Tensor): Tiles, those with most edges first.
-        count (torch.Tensor): ``[num_edges]``, how many in-edges of its type
-            the destination of each edge has.
-        num_groups (int): How many there are.
+        order (torch.Tensor): Tiles in descending order of edges.
+        count (torch.Tensor): ``[num_edges]``, the number of in-edges of the
+            same type at each edge's destination.
+        num_groups (int): The number of groups.
         type (torch.Tensor): The type of each block.
     """
 
@@ -76,15 +77,16 @@ class Tiles:
 
     @cached_property
     def blocks(self) -> tuple[EdgeGroups, bool]:
-        """Groups of one type in each block; whether they are of sources.
+        """Groups of one type in each block, and whether they are of sources.
 
-        They are of the side with fewer groups: each is a row of a product.
+        The side with fewer groups is used, because each group is a row of a
+        product.
         """
         of_sources = self.outgoing.num_groups < self.incoming.num_groups
         return self._blocks(*self._ends(of_sources)), of_sources
 
     def _ends(self, of_sources: bool) -> tuple[Tensor, Tensor, int]:
-        """Returns the vertex, the neighbour of each edge; the vertices."""
+        """Returns vertex and neighbour of each edge, and the vertices."""
         layout = self._graph.incoming
         ends = layout.col(torch.int64), layout.indices.long()
         if of_sources:

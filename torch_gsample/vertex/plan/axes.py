@@ -28,8 +28,9 @@ def numbered(tracer: Tracer, results: Sequence[Value]) -> dict[Axis, int]:
         known = [a.root() for a in dims if a is not None]
         if len(set(known)) < len(known):
             raise Unsupported(
-                'a dimension of features meets itself, as in x[:, None] * '
-                'x[None, :]: give the program both as features'
+                'a dimension of features is combined with itself, as '
+                'in x[:, None] * x[None, :]: pass both as separate '
+                'features'
             )
     number: dict[Axis, int] = {}
     while len(number) < len(before):

@@ -291,9 +291,11 @@ def test_a_process_may_have_no_columns():
     _, _, sampler = whole('weighted')
     parts = [GraphPart.of(sampler.graph, rank, 90) for rank in range(90)]
     sizes = [part.columns[0].num_cols for part in parts]
-    assert sum(sizes) == 61 and min(sizes) == 0
+    assert sum(sizes) == 61
+    assert min(sizes) == 0
     (columns,) = parts[sizes.index(0)].columns
-    assert columns.num_edges == 0 and columns.cum_weight.numel() == 0
+    assert columns.num_edges == 0
+    assert columns.cum_weight.numel() == 0
 
 
 def test_a_part_that_is_not_there_is_not_cut():

@@ -61,8 +61,8 @@ class GraphPart:
                 have those of their nodes.
 
         Raises:
-            ValueError: If ``rank`` is out of range, or ``node_time`` has another
-                length than the number of nodes.
+            ValueError: If ``rank`` is out of range, or ``node_time`` does
+                not have a time for each node.
         """
         if not 0 <= rank < world_size:
             raise ValueError(

@@ -34,6 +34,7 @@ constexpr int64_t kLongColumn = 512;  // edges of a column that a block takes
 
 struct SampleShared {
   BlockSums sums;
+  BlockReads reads;
   SampleColumn column[kSampleThreads];
   Stream draw[kSampleThreads];  // of the columns
 };
@@ -84,6 +85,8 @@ class NeighborSampler : NeighborView<kOne, indptr_t, index_t> {
       grid_barrier();
       relabel(hop);
     }
+    add_reads(shared_.reads, num_relations(),
+              [&](int r) -> const Graph& { return relation(r); });
     if (has_batches())
       find_batches();
   }
@@ -92,6 +95,7 @@ class NeighborSampler : NeighborView<kOne, indptr_t, index_t> {
   // Seeds come first, in order, duplicates included: rows refer to the first.
   __device__ void begin() {
     clear_table(a_.table);
+    clear_reads(shared_.reads);
     if (is_first_thread()) {
       a_.report->fault = Report::kNone;
       a_.edge_end[0] = 0;
@@ -173,7 +177,6 @@ class NeighborSampler : NeighborView<kOne, indptr_t, index_t> {
       if (!is_first_thread())
         continue;
       a_.edge_end[int64_t{hop} * num_relations() + r + 1] = next;
-      count_reads(relation(r), added);
     }
     return true;
   }
@@ -242,7 +245,10 @@ class NeighborSampler : NeighborView<kOne, indptr_t, index_t> {
     const SampledType& rows = type(graph.src);
     const int64_t v = cols.node[c];
     const uint64_t key = first_key(rows, cols, c);
-    const index_t* list = read_list(graph, v, column, group.rank == 0);
+    bool cached;
+    const index_t* list = read_list(graph, v, column, &cached);
+    if (group.rank == 0)
+      note_read(graph, r, column.count, cached, shared_.reads);
     const auto take = [&](uint32_t slot, uint64_t choice) {
       take_edge(r, list[choice], rows.of.num_nodes, key, c,
                 column.start + static_cast<int64_t>(choice),
@@ -281,7 +287,7 @@ class NeighborSampler : NeighborView<kOne, indptr_t, index_t> {
   }
 
   __device__ Atomic<uint32_t> local_id(int64_t entry) const {
-    return Atomic<uint32_t>(a_.table.value[entry]);
+    return Atomic<uint32_t>(a_.table.entry[entry].value);
   }
 
   // Whether the edge at a position is the first to meet its row.
@@ -366,8 +372,8 @@ class NeighborSampler : NeighborView<kOne, indptr_t, index_t> {
       if (!first)
         continue;
       const int64_t entry = a_.row[p], c = a_.col[p];
-      rows.node[id] =
-          static_cast<int64_t>(a_.table.key[entry] - first_key(rows, cols, c));
+      rows.node[id] = static_cast<int64_t>(a_.table.entry[entry].key -
+                                           first_key(rows, cols, c));
       if (rows.batch != nullptr)
         rows.batch[id] = tree(cols, c);
       local_id(entry).store(static_cast<uint32_t>(id), kRelaxed);

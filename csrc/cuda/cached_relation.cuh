@@ -52,19 +52,16 @@ __device__ void note_read(const CachedRelation<indptr_t, index_t>& graph,
   Atomic<int64_t>(graph.cache_reads[1]).fetch_add(edges, kRelaxed);
 }
 
-// Adds what a block read, where relation_of(r) are the relations: by all its
-// threads, after a barrier.
-template <typename relation_t>
-__device__ void add_reads(const BlockReads& reads,
-                          int num_relations,
-                          const relation_t& relation_of) {
-  for (int r = threadIdx.x; r < BlockReads::kRelations; r += blockDim.x) {
-    if (r >= num_relations || reads.all[r] == 0)
-      continue;
-    const auto& graph = relation_of(r);
-    Atomic<int64_t>(graph.cache_reads[0]).fetch_add(reads.cached[r], kRelaxed);
-    Atomic<int64_t>(graph.cache_reads[1]).fetch_add(reads.all[r], kRelaxed);
-  }
+// Adds what a block read of relation r, by one of its threads, after a barrier.
+template <typename indptr_t, typename index_t>
+__device__ void add_reads(const CachedRelation<indptr_t, index_t>& graph,
+                          int r,
+                          BlockReads& reads) {
+  if (reads.all[r] == 0)
+    return;
+  Atomic<int64_t>(graph.cache_reads[0]).fetch_add(reads.cached[r], kRelaxed);
+  Atomic<int64_t>(graph.cache_reads[1]).fetch_add(reads.all[r], kRelaxed);
+  reads.cached[r] = reads.all[r] = 0;
 }
 
 }  // namespace gsample

@@ -34,7 +34,7 @@ constexpr int64_t kLongColumn = 512;  // edges of a column that a block takes
 
 struct SampleShared {
   BlockSums sums;
-  BlockReads reads;
+  BlockReads reads;  // of the relation whose columns are drawn
   SampleColumn column[kSampleThreads];
   Stream draw[kSampleThreads];  // of the columns
 };
@@ -85,8 +85,6 @@ class NeighborSampler : NeighborView<kOne, indptr_t, index_t> {
       grid_barrier();
       relabel(hop);
     }
-    add_reads(shared_.reads, num_relations(),
-              [&](int r) -> const Graph& { return relation(r); });
     if (has_batches())
       find_batches();
   }
@@ -171,8 +169,11 @@ class NeighborSampler : NeighborView<kOne, indptr_t, index_t> {
       const int64_t before = sum_blocks_before(counts(r), shared_.sums, &added);
       if (!has_room(hop, r, next, added))
         return false;
-      if (added > 0)
+      if (added > 0) {
         select_columns(hop, r, next + before);
+        if (threadIdx.x == 0)
+          add_reads(relation(r), 0, shared_.reads);
+      }
       next += added;
       if (!is_first_thread())
         continue;
@@ -248,7 +249,7 @@ class NeighborSampler : NeighborView<kOne, indptr_t, index_t> {
     bool cached;
     const index_t* list = read_list(graph, v, column, &cached);
     if (group.rank == 0)
-      note_read(graph, r, column.count, cached, shared_.reads);
+      note_read(graph, 0, column.count, cached, shared_.reads);
     const auto take = [&](uint32_t slot, uint64_t choice) {
       take_edge(r, list[choice], rows.of.num_nodes, key, c,
                 column.start + static_cast<int64_t>(choice),

@@ -144,8 +144,9 @@ class HopTasks {
 
   // When all is drawn, and the block met at a barrier.
   __device__ void end() const {
-    add_reads(shared_.reads, a_.num_relations(),
-              [&](int r) -> const auto& { return a_.relation(r); });
+    for (int r = threadIdx.x; r < BlockReads::kRelations; r += blockDim.x)
+      if (r < a_.num_relations())
+        add_reads(a_.relation(r), r, shared_.reads);
   }
 
   // The tasks of a hop, when its columns are known.

@@ -35,12 +35,8 @@ MISTAKES = {
         '{',
     ),
     'task read twice': (
-        """          read_task(a_.queue, shared_.first_ticket + threadIdx.x, &task))
-        shared_.waits[t] = false;
-""",
-        """          read_task(a_.queue, shared_.first_ticket + threadIdx.x, &task))
-        shared_.waits[t] = threadIdx.x == 1;
-""",
+        '        shared_.waits[t] = false;',
+        '        shared_.waits[t] = threadIdx.x == 1;',
     ),
     'same tickets twice': (
         '*first = head.fetch_add(count, kRelaxed);',

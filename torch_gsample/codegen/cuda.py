@@ -7,7 +7,7 @@ so there are no atomics and the bits are the same; only functions of CUDA's
 library (``pow``, ``erf``, ``sin``, ``cos``; in float64 ``exp``, ``log``,
 ``tanh`` and the like, too) may round otherwise.
 Vertices come by descending degree, and blocks are started in order: those
-with the longest vertices first.
+with the longest vertices first. Rows of the next edges are asked for ahead.
 """
 
 from dataclasses import dataclass
@@ -19,6 +19,7 @@ from torch_gsample.codegen.cpp import Writer
 from torch_gsample.codegen.cpp_library import HALF, MATH
 from torch_gsample.codegen.cuda_edges import cuda_edge_map
 from torch_gsample.codegen.cuda_loops import SYNC, GroupBlock
+from torch_gsample.codegen.cuda_prefetch import PREFETCH, ask_ahead
 from torch_gsample.codegen.draws import DRAWS
 from torch_gsample.codegen.expression import (
     CPP_TYPES,
@@ -199,7 +200,7 @@ def cuda_kernel(unit: Unit, text: str = 'vertex program') -> CudaKernel:
     drawn = DRAWS if unit.is_random else ''
     drawn += HALF if unit.has_half else ''
     shared = _shared_text(writer, groups)
-    source = f'{PREAMBLE}\n{MATH}{_SUMS}{drawn}{shared}{head}'
+    source = f'{PREAMBLE}\n{MATH}{_SUMS}{PREFETCH}{drawn}{shared}{head}'
     lines = [source.rstrip('\n')]
     if writer.shared:
         lines.append('  GSAMPLE_SHARED(Shared, shared);')
@@ -305,7 +306,10 @@ class _CudaWriter(Writer):
         written: list[int],
         rest: dict[Expression, Kept],
     ) -> None:
+        ask = ask_ahead(self._unit, level, read)
+        self._lines += [] if ask is None else [ask.before]
         self._lines.append(_EDGES.rstrip('\n'))
+        self._lines += [] if ask is None else [ask.inside]
 
     def _reset(self, name: str, width: int, start: str) -> str:
         """A lane has the features that it adds up in registers."""

@@ -2,9 +2,9 @@
 // dtype and kernel, as each takes a compiler long.
 #pragma once
 
+#include "draw_hops.cuh"
 #include "launch.cuh"
 #include "order_hops.cuh"
-#include "sample_hops.cuh"
 
 namespace gsample {
 

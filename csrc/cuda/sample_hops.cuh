@@ -17,12 +17,12 @@
 #include "sample_hops.h"
 #include "select_column.cuh"
 #include "task_queue.cuh"
+#include "task_table.cuh"
 
 namespace gsample {
 
-constexpr int kHopThreads = 256;       // of a block
-constexpr int64_t kLongTask = 512;     // edges of a task that a block draws
-constexpr uint64_t kMostSteps = 1024;  // of a table that is half full
+constexpr int kHopThreads = 256;    // of a block
+constexpr int64_t kLongTask = 512;  // edges of a task that a block draws
 constexpr uint64_t kMade = uint64_t{1} << 63;  // marks an entry as a new task
 constexpr uint64_t kNoTask = ~uint64_t{0};
 
@@ -46,25 +46,6 @@ struct HopShared {
   uint32_t slot;
   uint32_t lane_shift;  // 2^lane_shift lanes take a task
   bool room;
-};
-
-// Tasks as entries of the table.
-template <typename args_t>
-struct TaskTable {
-  const args_t& a;
-
-  __device__ uint64_t key(uint64_t entry) const {
-    return Atomic<uint64_t>(a.table.entry[entry].key).load(kRelaxed);
-  }
-  // The entry of a key, and whether it is new. Entry 0 if there is no room,
-  // which is reported.
-  __device__ uint64_t entry(uint64_t key, bool* added) const {
-    const uint64_t found = find_or_insert(a.table, key, kMostSteps, added);
-    if (found != NodeTable::kNoEntry)
-      return found;
-    note_fault(a.report, Report::kOverflow, 0, a.max_columns);
-    return 0;
-  }
 };
 
 template <bool kWeighted, typename args_t>
@@ -413,49 +394,5 @@ class HopTasks {
   HopShared& shared_;
   const TaskTable<args_t> tasks_;
 };
-
-// How many blocks a processor holds at least: registers for more would be
-// spilled.
-constexpr int hop_blocks(bool weighted, bool one_type) {
-  return weighted ? 2 : 3 + one_type;
-}
-
-// Draws all hops, where the frontier takes the queue.
-template <bool kWeighted, typename args_t>
-__global__ void __launch_bounds__(kHopThreads,
-                                  hop_blocks(kWeighted, args_t::kOneType))
-    draw_hops_kernel(args_t args) {
-  GSAMPLE_SHARED(HopShared, shared);
-  HopTasks<kWeighted, args_t> tasks(args, shared);
-  tasks.start();
-  tasks.begin();
-  grid_barrier();
-  tasks.add_seeds();
-  tasks.drain();
-  tasks.end();
-}
-
-// Draws a hop, when those before are in order.
-template <bool kWeighted, typename args_t>
-__global__ void __launch_bounds__(kHopThreads,
-                                  hop_blocks(kWeighted, args_t::kOneType))
-    draw_hop_kernel(args_t args, int hop) {
-  GSAMPLE_SHARED(HopShared, shared);
-  HopTasks<kWeighted, args_t> tasks(args, shared);
-  tasks.start();
-  if (hop == 0) {
-    tasks.begin();
-    grid_barrier();
-    tasks.add_seeds();
-    grid_barrier();
-  } else {
-    __syncthreads();  // started
-  }
-  if (hop >= args.options.num_hops ||
-      Atomic<int64_t>(args.report->fault).load(kRelaxed) != Report::kNone)
-    return;
-  tasks.draw_hop(hop);
-  tasks.end();
-}
 
 }  // namespace gsample

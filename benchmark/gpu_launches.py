@@ -176,9 +176,9 @@ def captured(call: Callable[[], Any]) -> tuple[Callable[[], object], Any]:
 
 
 def launches(bench: Bench) -> Iterator[Row]:
-    """Layers of [15, 10, 5] in one launch, and by one a hop.
+    """Layers of [15, 10, 5] in one call, and by one a hop.
 
-    It is the same kernel: between hops of their own the host waits for sizes.
+    The kernels are the same: between calls the host waits for sizes.
     """
     batches, keys = bench.batches(1024), [make_key(0)] * len(FANOUTS)
     graph = one_relation(*bench.graph)
@@ -207,9 +207,9 @@ def launches(bench: Bench) -> Iterator[Row]:
     same = all(map(torch.equal, out.row, rows))
     edges = sum(row.numel() for row in out.row)
     bound = layers_bound(bench, out.indptr, edges)
-    yield Row('layers of [15, 10, 5], one launch', one, bound)
+    yield Row('layers of [15, 10, 5], one call', one, bound)
     yield Row(
-        'the same, a launch a hop',
+        'the same, a call a hop',
         many,
         bound,
         note=f'{many / one:.2f} times as long, '
@@ -218,7 +218,7 @@ def launches(bench: Bench) -> Iterator[Row]:
 
 
 def typed_layers(bench: Bench) -> Iterator[Row]:
-    """Layers of a graph that is both of two relations, in one launch."""
+    """Layers of a graph that is both of two relations, in one call."""
     batches, keys = bench.batches(1024), [make_key(0)] * len(FANOUTS)
     graph = two_relations(one_relation(*bench.graph))
     for title, disjoint in (('', False), (', in trees', True)):

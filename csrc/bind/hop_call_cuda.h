@@ -168,7 +168,8 @@ class HopCall {
   int64_t num_words(const HopCapacity& c) const {
     const int64_t entries = NodeTable::capacity_for(c.columns);
     return c.edges * (4 + 2 * draws_in_turn()) +
-           c.columns * (4 + args_.slots()) + entries * (2 + args_.slots());
+           c.columns * (4 + args_.slots()) +
+           entries * (NodeTable::kEntryWords + args_.slots());
   }
 
   void allocate(const HopCapacity& capacity) {
@@ -193,21 +194,17 @@ class HopCall {
     args_.candidate = words("candidate", columns + edges);
     args_.taken = reinterpret_cast<TakenWeight*>(
         words("taken", draws_in_turn() ? 2 * edges : 0));
-    args_.table = {reinterpret_cast<uint64_t*>(words("table", entries)),
-                   half_words("table_value", entries),
+    args_.table = {reinterpret_cast<NodeTable::Entry*>(
+                       words("table", NodeTable::kEntryWords * entries)),
                    static_cast<uint64_t>(entries)};
     static_assert(sizeof(TaskEdges) == sizeof(int64_t), "one word");
     args_.task_edges = reinterpret_cast<TaskEdges*>(
         words("task_edges", entries * args_.slots()));
     uint64_t* task = reinterpret_cast<uint64_t*>(words("task", columns));
     uint32_t* ready = half_words("ready", columns);
-    uint32_t* state = half_words("state", 4);
-    args_.queue = {task,
-                   ready,
-                   state,
-                   state + 1,
-                   state + 2,
-                   state + 3,
+    // A sector each: blocks take tickets while others announce tasks.
+    uint64_t* state = reinterpret_cast<uint64_t*>(words("state", 8));
+    args_.queue = {task, ready, reinterpret_cast<uint32_t*>(state), state + 4,
                    static_cast<uint32_t>(columns)};
     int64_t* counts = words("counts", num_counts());
     args_.report = reinterpret_cast<Report*>(counts);

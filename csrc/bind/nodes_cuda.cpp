@@ -47,19 +47,17 @@ Unique number_nodes(const char* op,
   const LaunchShape shape = unique_nodes_shape(args, sorted);
   Tensor totals = device_vector("totals", id, shape.blocks);
   args.totals = totals.mutable_data_ptr<int64_t>();
-  // A word and a number for each entry of the table, or for each word of bits.
   args.table.capacity = NodeTable::capacity_for(sorted ? 0 : n);
-  const int64_t size =
-      sorted ? args.num_words() : static_cast<int64_t>(args.table.capacity);
-  Tensor words = device_vector("words", id, size);
-  Tensor numbers = sorted ? device_vector("numbers", id, size)
-                          : device_vector("numbers", id, size, ScalarType::Int);
+  const int64_t entries =
+      NodeTable::kEntryWords * static_cast<int64_t>(args.table.capacity);
+  Tensor table = device_vector("table", id, sorted ? 0 : entries);
   Tensor entry = device_vector("entry", id, sorted ? 0 : n);
-  args.bits = static_cast<uint64_t*>(words.mutable_data_ptr());
-  args.table.key = args.bits;
-  args.before = static_cast<int64_t*>(numbers.mutable_data_ptr());
-  args.table.value = static_cast<uint32_t*>(numbers.mutable_data_ptr());
+  Tensor bits = device_vector("bits", id, sorted ? args.num_words() : 0);
+  Tensor before = device_vector("before", id, sorted ? args.num_words() : 0);
+  args.table.entry = static_cast<NodeTable::Entry*>(table.mutable_data_ptr());
   args.entry = entry.mutable_data_ptr<int64_t>();
+  args.bits = static_cast<uint64_t*>(bits.mutable_data_ptr());
+  args.before = before.mutable_data_ptr<int64_t>();
   unique_nodes(args, sorted, shape, scope.stream());
   const Report found = report.read(scope);
   check_report(op, found, "id", num_nodes);
@@ -173,9 +171,9 @@ Selected select_nodes(const char* op,
   Tensor drawn = device_vector("drawn", like, floyd),
          entry = device_vector("entry", like, floyd);
   args.table.capacity = NodeTable::capacity_for(floyd);
-  const int64_t entries = static_cast<int64_t>(args.table.capacity);
-  Tensor keys = device_vector("keys", like, entries);
-  Tensor values = device_vector("values", like, entries, ScalarType::Int);
+  const int64_t entries =
+      NodeTable::kEntryWords * static_cast<int64_t>(args.table.capacity);
+  Tensor table = device_vector("table", like, entries);
   DeviceReport report(like);
   args.node = node.mutable_data_ptr<int64_t>();
   args.out_ptr = out_ptr.mutable_data_ptr<int64_t>();
@@ -185,8 +183,7 @@ Selected select_nodes(const char* op,
   args.tree = static_cast<uint64_t*>(tree.mutable_data_ptr());
   args.drawn = drawn.mutable_data_ptr<int64_t>();
   args.entry = entry.mutable_data_ptr<int64_t>();
-  args.table.key = static_cast<uint64_t*>(keys.mutable_data_ptr());
-  args.table.value = static_cast<uint32_t*>(values.mutable_data_ptr());
+  args.table.entry = static_cast<NodeTable::Entry*>(table.mutable_data_ptr());
   const LaunchShape shape = sample_nodes_shape(args);
   Tensor totals = device_vector("totals", like, shape.blocks);
   args.totals = totals.mutable_data_ptr<int64_t>();

@@ -220,8 +220,7 @@ class Call {
     GraphWords graph = graph_words();
     int64_t *counts, *arguments, *firsts;
     Scratch scratch;
-    scratch.add(&args_.table.key, entries);
-    scratch.add(&args_.table.value, entries / 2);
+    scratch.add(&args_.table.entry, NodeTable::kEntryWords * entries);
     scratch.add(&args_.taken, in_turn ? 2 * capacity.edges : 0);
     scratch.add(&args_.tree_time, in_.is_temporal() ? num_trees_ : 0);
     scratch.add(&args_.totals, 2 * relations_.size() * shape_.blocks);
@@ -242,8 +241,9 @@ class Call {
     const int64_t nodes = capacity.all_nodes();
     const int64_t of_edge = 2 + in_.return_edge_id + 2 * args_.weighted;
     const int64_t of_node = 1 + in_trees_;
-    const int64_t words = capacity.edges * of_edge + nodes * of_node +
-                          NodeTable::capacity_for(nodes) * 3 / 2;
+    const int64_t words =
+        capacity.edges * of_edge + nodes * of_node +
+        NodeTable::capacity_for(nodes) * NodeTable::kEntryWords;
     return error.in_all(capacity.edges, "edges", nodes, "nodes", words);
   }
 

@@ -34,7 +34,8 @@ struct Widen {
 };
 
 // Rows of `items` words, by groups of 2^shift threads: a division of 64 bits
-// would take as long as the row.
+// would take as long as the row. A compiler divides, too, to unroll a loop
+// whose step it does not know, hence the count of turns.
 template <typename move_t>
 __global__ void __launch_bounds__(kGatherThreads)
     gather_rows_kernel(GatherRowsCuda args, int64_t items, int shift) {
@@ -44,6 +45,7 @@ __global__ void __launch_bounds__(kGatherThreads)
   const int lanes = 1 << shift;
   const int64_t rank = threadIdx.x & (lanes - 1);  // blocks are of whole groups
   const int64_t groups = grid_threads() >> shift;
+  const int64_t turns = (items - rank + lanes - 1) >> shift;
   for (int64_t i = global_rank() >> shift; i < args.size; i += groups) {
     const int64_t row = args.index[i];
     if (row < 0 || row >= args.num_rows) {
@@ -51,10 +53,10 @@ __global__ void __launch_bounds__(kGatherThreads)
       continue;
     }
     const float scale = move_t::kScaled ? args.scale[row] : 1;
-    const auto* from = input + row * items;
-    auto* to = out + i * items;
-    for (int64_t j = rank; j < items; j += lanes)
-      to[j] = move_t::convert(from[j], scale);
+    const auto* from = input + row * items + rank;
+    auto* to = out + i * items + rank;
+    for (int64_t turn = 0; turn < turns; ++turn)
+      to[turn << shift] = move_t::convert(from[turn << shift], scale);
   }
 }
 

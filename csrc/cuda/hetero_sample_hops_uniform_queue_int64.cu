@@ -3,6 +3,6 @@
 
 namespace gsample {
 
-GSAMPLE_INSTANTIATE_HOPS(false, true, HeteroHopsCuda, int64_t, int64_t)
+GSAMPLE_INSTANTIATE_DRAW_HOPS(false, HeteroHopsCuda, int64_t, int64_t)
 
 }  // namespace gsample

@@ -3,6 +3,6 @@
 
 namespace gsample {
 
-GSAMPLE_INSTANTIATE_HOPS(false, true, HeteroHopsCuda, int64_t, int32_t)
+GSAMPLE_INSTANTIATE_DRAW_HOPS(false, HeteroHopsCuda, int64_t, int32_t)
 
 }  // namespace gsample

@@ -3,6 +3,6 @@
 
 namespace gsample {
 
-GSAMPLE_INSTANTIATE_HOPS(true, true, HeteroHopsCuda, int64_t, int32_t)
+GSAMPLE_INSTANTIATE_DRAW_HOPS(true, HeteroHopsCuda, int64_t, int32_t)
 
 }  // namespace gsample

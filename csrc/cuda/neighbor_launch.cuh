@@ -7,6 +7,18 @@
 
 namespace gsample {
 
+// Blocks a processor: registers for more would be spilled.
+constexpr int blocks_of(bool weighted, bool one) {
+  return !weighted && one ? 3 : 2;
+}
+
+template <bool kWeighted, bool kOne, typename indptr_t, typename index_t>
+__global__ void __launch_bounds__(kSampleThreads, blocks_of(kWeighted, kOne))
+    neighbor_sample_kernel(NeighborSampleCuda<indptr_t, index_t> args) {
+  GSAMPLE_SHARED(SampleShared, shared);
+  NeighborSampler<kWeighted, kOne, indptr_t, index_t>(args, shared).run();
+}
+
 template <bool kWeighted, bool kOne, typename indptr_t, typename index_t>
 LaunchShape neighbor_kernel_shape(
     const NeighborSampleCuda<indptr_t, index_t>& args) {

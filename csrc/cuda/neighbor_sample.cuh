@@ -34,6 +34,7 @@ constexpr int64_t kLongColumn = 512;  // edges of a column that a block takes
 
 struct SampleShared {
   BlockSums sums;
+  BlockReads reads;  // of the relation whose columns are drawn
   SampleColumn column[kSampleThreads];
   Stream draw[kSampleThreads];  // of the columns
 };
@@ -92,6 +93,7 @@ class NeighborSampler : NeighborView<kOne, indptr_t, index_t> {
   // Seeds come first, in order, duplicates included: rows refer to the first.
   __device__ void begin() {
     clear_table(a_.table);
+    clear_reads(shared_.reads);
     if (is_first_thread()) {
       a_.report->fault = Report::kNone;
       a_.edge_end[0] = 0;
@@ -167,13 +169,15 @@ class NeighborSampler : NeighborView<kOne, indptr_t, index_t> {
       const int64_t before = sum_blocks_before(counts(r), shared_.sums, &added);
       if (!has_room(hop, r, next, added))
         return false;
-      if (added > 0)
+      if (added > 0) {
         select_columns(hop, r, next + before);
+        if (threadIdx.x == 0)
+          add_reads(relation(r), 0, shared_.reads);
+      }
       next += added;
       if (!is_first_thread())
         continue;
       a_.edge_end[int64_t{hop} * num_relations() + r + 1] = next;
-      count_reads(relation(r), added);
     }
     return true;
   }
@@ -242,7 +246,10 @@ class NeighborSampler : NeighborView<kOne, indptr_t, index_t> {
     const SampledType& rows = type(graph.src);
     const int64_t v = cols.node[c];
     const uint64_t key = first_key(rows, cols, c);
-    const index_t* list = read_list(graph, v, column, group.rank == 0);
+    bool cached;
+    const index_t* list = read_list(graph, v, column, &cached);
+    if (group.rank == 0)
+      note_read(graph, 0, column.count, cached, shared_.reads);
     const auto take = [&](uint32_t slot, uint64_t choice) {
       take_edge(r, list[choice], rows.of.num_nodes, key, c,
                 column.start + static_cast<int64_t>(choice),
@@ -281,7 +288,7 @@ class NeighborSampler : NeighborView<kOne, indptr_t, index_t> {
   }
 
   __device__ Atomic<uint32_t> local_id(int64_t entry) const {
-    return Atomic<uint32_t>(a_.table.value[entry]);
+    return Atomic<uint32_t>(a_.table.entry[entry].value);
   }
 
   // Whether the edge at a position is the first to meet its row.
@@ -366,8 +373,8 @@ class NeighborSampler : NeighborView<kOne, indptr_t, index_t> {
       if (!first)
         continue;
       const int64_t entry = a_.row[p], c = a_.col[p];
-      rows.node[id] =
-          static_cast<int64_t>(a_.table.key[entry] - first_key(rows, cols, c));
+      rows.node[id] = static_cast<int64_t>(a_.table.entry[entry].key -
+                                           first_key(rows, cols, c));
       if (rows.batch != nullptr)
         rows.batch[id] = tree(cols, c);
       local_id(entry).store(static_cast<uint32_t>(id), kRelaxed);
@@ -384,17 +391,5 @@ class NeighborSampler : NeighborView<kOne, indptr_t, index_t> {
 
   SampleShared& shared_;
 };
-
-// Blocks a processor: registers for more would be spilled.
-constexpr int blocks_of(bool weighted, bool one) {
-  return !weighted && one ? 3 : 2;
-}
-
-template <bool kWeighted, bool kOne, typename indptr_t, typename index_t>
-__global__ void __launch_bounds__(kSampleThreads, blocks_of(kWeighted, kOne))
-    neighbor_sample_kernel(NeighborSampleCuda<indptr_t, index_t> args) {
-  GSAMPLE_SHARED(SampleShared, shared);
-  NeighborSampler<kWeighted, kOne, indptr_t, index_t>(args, shared).run();
-}
 
 }  // namespace gsample

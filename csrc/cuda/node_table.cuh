@@ -14,8 +14,7 @@ __device__ inline void clear_table(const NodeTable& table) {
   const uint64_t stride = uint64_t{gridDim.x} * blockDim.x;
   uint64_t i = uint64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   for (; i < table.capacity; i += stride) {
-    table.key[i] = NodeTable::kEmpty;
-    table.value[i] = ~uint32_t{0};
+    table.entry[i] = {NodeTable::kEmpty, ~uint32_t{0}};
   }
 }
 
@@ -28,8 +27,8 @@ __device__ inline uint64_t find_or_insert(const NodeTable& table,
   const uint64_t mask = table.capacity - 1;
   uint64_t i = mix64(node) & mask;
   *added = false;
-  for (uint64_t step = 0; step < most; ++step, i = (i + 1) & mask) {
-    const Atomic<uint64_t> key(table.key[i]);
+  for (uint64_t step = 0; step < most; ++step) {
+    const Atomic<uint64_t> key(table.entry[i].key);
     uint64_t found = key.load(kRelaxed);
     if (found == NodeTable::kEmpty &&
         key.compare_exchange_strong(found, node, kRelaxed)) {
@@ -38,6 +37,9 @@ __device__ inline uint64_t find_or_insert(const NodeTable& table,
     }
     if (found == node)
       return i;
+    i ^= 1;  // the other one of the sector
+    if (step % 2 == 1)
+      i = (i + 2) & mask;
   }
   return NodeTable::kNoEntry;
 }
@@ -47,7 +49,7 @@ __device__ inline void bring_min(const NodeTable& table,
                                  uint64_t entry,
                                  uint32_t value) {
   // Most occurrences of a hub come too late: they need no exclusive access.
-  const Atomic<uint32_t> least(table.value[entry]);
+  const Atomic<uint32_t> least(table.entry[entry].value);
   if (least.load(kRelaxed) > value)
     least.fetch_min(value, kRelaxed);
 }
@@ -66,7 +68,7 @@ __device__ inline uint64_t insert_min(const NodeTable& table,
 __device__ inline uint32_t least_of(const NodeTable& table, uint64_t node) {
   bool added;
   const uint64_t entry = find_or_insert(table, node, table.capacity, &added);
-  return Atomic<uint32_t>(table.value[entry]).load(kRelaxed);
+  return Atomic<uint32_t>(table.entry[entry].value).load(kRelaxed);
 }
 
 }  // namespace gsample

@@ -1,6 +1,7 @@
 // What several hops drew, in the order of the CPU: columns by their first
 // occurrence (or ascending), edges by column and slot. Hop by hop, with grid
-// barriers, but without a look at the graph:
+// barriers, but without a look at the graph, in launches of its own: what draws
+// needs the registers.
 //
 //   begin    edges before each column, as its task has as many;
 //   bring    a table keeps the least position of each candidate of the next
@@ -173,7 +174,7 @@ class HopOrder {
   }
 
   __device__ Atomic<uint32_t> position_of(int64_t candidate) const {
-    return Atomic<uint32_t>(a_.table.value[a_.candidate[candidate]]);
+    return Atomic<uint32_t>(a_.table.entry[a_.candidate[candidate]].value);
   }
   __device__ bool is_first(int64_t candidate) const {
     return position_of(candidate).load(kRelaxed) ==
@@ -272,39 +273,17 @@ class HopOrder {
   const TaskTable<args_t> tasks_;
 };
 
-// How many blocks a processor holds at least: registers for more would be
-// spilled.
-constexpr int hop_blocks(bool weighted, bool queue, bool one_type) {
-  return weighted ? 2 : 2 + queue + one_type;
-}
-
-// `kQueue` where the frontier takes the queue: a kernel that has both ways to
-// draw takes more registers than either.
-template <bool kWeighted, bool kQueue, typename args_t>
-__global__ void __launch_bounds__(kHopThreads,
-                                  hop_blocks(kWeighted,
-                                             kQueue,
-                                             args_t::kOneType))
-    sample_hops_kernel(args_t args) {
-  GSAMPLE_SHARED(HopShared, shared);
-  HopTasks<kWeighted, args_t> tasks(args, shared);
-  const HopOrder<args_t> order(args, shared.sums);
-  tasks.begin();
-  grid_barrier();
-  tasks.add_seeds();
-  if (kQueue)
-    tasks.drain();
-  grid_barrier();
-  for (int hop = 0; hop < args.options.num_hops; ++hop) {
-    if (!kQueue) {
-      tasks.draw_hop(hop);
-      grid_barrier();
-    }
-    // Every thread reads the same: faults are noted on other sides of barriers.
+// Puts hops [first, last) in order, unless there was a fault.
+template <typename args_t>
+__global__ void __launch_bounds__(kHopThreads, 4)
+    order_hops_kernel(args_t args, int first, int last) {
+  GSAMPLE_SHARED(BlockSums, sums);
+  const HopOrder<args_t> order(args, sums);
+  // Every thread reads the same: faults are noted on other sides of barriers.
+  for (int hop = first; hop < last; ++hop)
     if (Atomic<int64_t>(args.report->fault).load(kRelaxed) != Report::kNone ||
         !order.run(hop))
       return;
-  }
 }
 
 // The outputs, when their sizes are known.

@@ -9,6 +9,7 @@
 //   grid_barrier()                 in cooperative launches, by every thread
 //   Atomic<T>(x).fetch_add(1, kRelaxed), ...   as of cuda::atomic_ref, over all
 //                                  of the device, always with a memory order
+//   add_in_block(x, 1)             to a word of shared memory, atomically
 //   back_off()                     in every loop that waits for other threads
 #pragma once
 
@@ -41,6 +42,10 @@ __device__ __forceinline__ void grid_barrier() {
   cooperative_groups::this_grid().sync();
 }
 
+__device__ __forceinline__ void add_in_block(uint32_t& x, uint32_t value) {
+  atomicAdd(&x, value);
+}
+
 __device__ __forceinline__ void back_off() {
   __nanosleep(100);
 }
@@ -60,6 +65,10 @@ using emu::Atomic;
 
 inline void grid_barrier(GSAMPLE_CALL) {
   emu::grid_barrier(GSAMPLE_SITE);
+}
+
+inline void add_in_block(uint32_t& x, uint32_t value) {
+  Atomic<uint32_t>(x).fetch_add(value, kRelaxed);
 }
 
 inline void back_off() {

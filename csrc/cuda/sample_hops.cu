@@ -1,36 +1,48 @@
-// The kernel for some arguments: weights and the queue of tasks take registers.
-// Kernels are in <kind>_<weights>_<order>_<dtypes>.cu.
-#include "hetero_sample_hops.h"
+// What layers launch: weights and the queue of tasks take registers, hence
+// kernels of their own, in <kind>_<weights>_<order>_<dtypes>.cu and
+// <kind>_order_<dtypes>.cu.
 #include "sample_hops.h"
+
+#include "hetero_sample_hops.h"
 
 namespace gsample {
 
-template <bool kWeighted, bool kQueue, typename args_t>
-LaunchShape hops_kernel_shape(const args_t& args);
+template <bool kWeighted, typename args_t>
+void draw_hops(const args_t& args, StreamHandle stream);
 
-template <bool kWeighted, bool kQueue, typename args_t>
-void start_hops_kernel(const args_t& args,
-                       LaunchShape shape,
-                       StreamHandle stream);
+template <bool kWeighted, typename args_t>
+void draw_hop(const args_t& args, int hop, StreamHandle stream);
+
+template <typename args_t>
+LaunchShape order_hops_shape(const args_t& args);
+
+template <typename args_t>
+void order_hops(const args_t& args,
+                int first,
+                int last,
+                LaunchShape shape,
+                StreamHandle stream);
 
 template <typename args_t>
 LaunchShape sample_hops_shape(const args_t& args) {
-  if (args.weighted)
-    return args.takes_queue() ? hops_kernel_shape<true, true>(args)
-                              : hops_kernel_shape<true, false>(args);
-  return args.takes_queue() ? hops_kernel_shape<false, true>(args)
-                            : hops_kernel_shape<false, false>(args);
+  return order_hops_shape(args);
 }
 
 template <typename args_t>
 void sample_hops(const args_t& args, LaunchShape shape, StreamHandle stream) {
-  if (args.weighted)
-    return args.takes_queue()
-               ? start_hops_kernel<true, true>(args, shape, stream)
-               : start_hops_kernel<true, false>(args, shape, stream);
-  return args.takes_queue()
-             ? start_hops_kernel<false, true>(args, shape, stream)
-             : start_hops_kernel<false, false>(args, shape, stream);
+  const int hops = args.options.num_hops;
+  if (args.takes_queue()) {
+    args.weighted ? draw_hops<true>(args, stream)
+                  : draw_hops<false>(args, stream);
+    return order_hops(args, 0, hops, shape, stream);
+  }
+  // Graphs of several types have no other frontiers.
+  if constexpr (args_t::kOneType)
+    for (int hop = 0; hop == 0 || hop < hops; ++hop) {
+      args.weighted ? draw_hop<true>(args, hop, stream)
+                    : draw_hop<false>(args, hop, stream);
+      order_hops(args, hop, hop < hops ? hop + 1 : hops, shape, stream);
+    }
 }
 
 #define GSAMPLE_INSTANTIATE(args_t, indptr_t, index_t)                      \

@@ -1,12 +1,12 @@
-// Several hops of column sampling in one cooperative launch.
+// Several hops of column sampling.
 //
 // A task is a node (of a type, in a tree) at a hop: an entry of a table, whose
 // edges are drawn once, whoever asks for them. It has a slot for each relation
 // that samples from columns of its type. Where the next frontier takes in all
 // that a hop meets (`row`, `nodes`), the set of tasks depends on no order, and
 // no block waits for the end of a hop: tasks make tasks through a queue (after
-// PGSampler, task_queue.cuh). Where a frontier leaves out what was met before
-// (`new`, `unseen`), a grid barrier ends each hop.
+// PGSampler, task_queue.cuh), in one cooperative launch. Where a frontier
+// leaves out what was met before (`new`, `unseen`), a launch draws each hop.
 //
 // Edges lie as they were drawn. order_hops.cuh puts them in order afterwards.
 #pragma once
@@ -17,12 +17,12 @@
 #include "sample_hops.h"
 #include "select_column.cuh"
 #include "task_queue.cuh"
+#include "task_table.cuh"
 
 namespace gsample {
 
-constexpr int kHopThreads = 256;       // of a block
-constexpr int64_t kLongTask = 512;     // edges of a task that a block draws
-constexpr uint64_t kMostSteps = 1024;  // of a table that is half full
+constexpr int kHopThreads = 256;    // of a block
+constexpr int64_t kLongTask = 512;  // edges of a task that a block draws
 constexpr uint64_t kMade = uint64_t{1} << 63;  // marks an entry as a new task
 constexpr uint64_t kNoTask = ~uint64_t{0};
 
@@ -36,37 +36,32 @@ struct HopShared {
   uint64_t task[kHopThreads];
   HopTask at[kHopThreads];  // where the tasks are: keys take divisions
   SampleColumn column[kHopThreads];
+  BlockReads reads;
   int64_t first_edge;
+  // Tickets of the block, whether threads wait for the slots of theirs, and
+  // how many of these have tasks.
+  uint32_t first_ticket, tickets;
+  bool waits[kHopThreads];
+  uint32_t found;
   uint32_t slot;
-  int count;
+  uint32_t lane_shift;  // 2^lane_shift lanes take a task
   bool room;
-};
-
-// Tasks as entries of the table.
-template <typename args_t>
-struct TaskTable {
-  const args_t& a;
-
-  __device__ uint64_t key(uint64_t entry) const {
-    return Atomic<uint64_t>(a.table.key[entry]).load(kRelaxed);
-  }
-  // The entry of a key, and whether it is new. Entry 0 if there is no room,
-  // which is reported.
-  __device__ uint64_t entry(uint64_t key, bool* added) const {
-    const uint64_t found = find_or_insert(a.table, key, kMostSteps, added);
-    if (found != NodeTable::kNoEntry)
-      return found;
-    note_fault(a.report, Report::kOverflow, 0, a.max_columns);
-    return 0;
-  }
 };
 
 template <bool kWeighted, typename args_t>
 class HopTasks {
  public:
   __device__ HopTasks(const args_t& args, HopShared& shared)
-      : a_(args), shared_(shared), tasks_{args}, lanes_(lanes_for(args)) {}
+      : a_(args), shared_(shared), tasks_{args} {}
 
+  // Of each launch; a barrier must follow.
+  __device__ void start() const {
+    clear_reads(shared_.reads);
+    if (threadIdx.x == 0)
+      shared_.lane_shift = lane_shift(a_);
+  }
+
+  // Of the first launch; a grid barrier must follow.
   __device__ void begin() const {
     clear_table(a_.table);
     for (int64_t i = global_rank(); i < a_.queue.capacity; i += grid_threads())
@@ -84,8 +79,7 @@ class HopTasks {
     a_.column_end[0] = a_.edge_end[0] = *a_.num_drawn = 0;
     for (int t = 0; t < a_.num_types(); ++t)
       a_.column_end[t + 1] = a_.first_seed(t) + a_.num_seeds_of(t);
-    *a_.queue.head = *a_.queue.tail = *a_.queue.full = 0;
-    *a_.queue.pending = gridDim.x;  // each block has seeds to announce
+    clear_counts(a_.queue, gridDim.x);  // each block has seeds to announce
   }
 
   // The seeds are the columns of the first hop. Duplicates share a task, if
@@ -97,33 +91,43 @@ class HopTasks {
       retire_tasks(a_.queue, 1);
   }
 
-  // Until no task is left.
+  // Until no task is left. A block has a ticket a thread, or fewer, and draws
+  // for those whose slots have tasks by now. What a block knows of its tickets
+  // is in shared memory, as registers are short where edges are drawn.
   __device__ void drain() {
+    const int t = threadIdx.x;
+    shared_.waits[t] = false;
     for (;;) {
-      if (threadIdx.x == 0) {
-        shared_.count =
-            claim_tasks(a_.queue, blockDim.x / lanes_, &shared_.slot);
-        if (shared_.count == 0)
-          back_off();
+      if (__syncthreads_or(shared_.waits[t]) == 0) {
+        if (t == 0)
+          shared_.tickets =
+              take_tickets(a_.queue, blockDim.x, &shared_.first_ticket);
+        __syncthreads();  // taken
+        shared_.waits[t] = threadIdx.x < shared_.tickets;
       }
-      __syncthreads();  // claimed
-      const int count = shared_.count;
-      if (count == kNoMoreTasks)
+      uint64_t task = kNoTask;
+      if (shared_.waits[t] &&
+          read_task(a_.queue, shared_.first_ticket + threadIdx.x, &task))
+        shared_.waits[t] = false;
+      shared_.task[t] = task;
+      const int found = __syncthreads_count(task != kNoTask);
+      if (found > 0) {
+        if (t == 0)
+          shared_.found = found;
+        draw_found();
+      } else if (__syncthreads_or(threadIdx.x == 0 && is_done(a_.queue))) {
         return;
-      if (static_cast<int>(threadIdx.x) < count)
-        shared_.task[threadIdx.x] =
-            read_task(a_.queue, shared_.slot + threadIdx.x);
-      __syncthreads();  // fetched
-      if (count == 0)
-        continue;
-      for (int slot = 0; slot < a_.slots(); ++slot) {
-        const int64_t edges = draw(-1, slot, count);
-        if (slot == 0 || edges > 0)
-          push(slot == 0 ? carry(count) : 0, shared_.first_edge, edges);
+      } else {
+        back_off();
       }
-      if (threadIdx.x == 0)
-        retire_tasks(a_.queue, count);
     }
+  }
+
+  // When all is drawn, and the block met at a barrier.
+  __device__ void end() const {
+    for (int r = threadIdx.x; r < BlockReads::kRelations; r += blockDim.x)
+      if (r < a_.num_relations())
+        add_reads(a_.relation(r), r, shared_.reads);
   }
 
   // The tasks of a hop, when its columns are known.
@@ -148,13 +152,26 @@ class HopTasks {
   }
 
  private:
+  // What shared_.task has, and what it makes: tasks end with their last
+  // slots.
+  __device__ void draw_found() {
+    const int size = static_cast<int>(shared_.tickets);
+    for (int slot = 0; slot < a_.slots(); ++slot) {
+      const int64_t edges = draw(-1, slot, size);
+      const bool ends = slot + 1 == a_.slots();
+      if (slot == 0 || edges > 0 || ends)
+        push(slot == 0 ? carry() : 0, shared_.first_edge, edges,
+             ends ? shared_.found : 0);
+    }
+  }
+
   // As many lanes as a task has slots, if they fit in a warp.
-  __device__ static uint32_t lanes_for(const args_t& args) {
+  __device__ static uint32_t lane_shift(const args_t& args) {
     uint32_t lanes = 4;
     for (int r = 0; r < args.num_relations(); ++r)
       for (int hop = 0; hop < args.options.num_hops; ++hop)
         lanes = gsample::lanes_for(args.relation(r).fanouts[hop], lanes);
-    return lanes;
+    return __popcll(lanes - 1);
   }
 
   __device__ static bool is_made(uint64_t entry) {
@@ -181,7 +198,7 @@ class HopTasks {
         column[i] = static_cast<int64_t>(by_queue ? entry & ~kMade : entry);
       }
       if (by_queue)
-        push(entry, 0, 0);
+        push(entry, 0, 0, 0);
     }
   }
 
@@ -232,9 +249,10 @@ class HopTasks {
       edges_of(task, slot) = {static_cast<uint32_t>(column.offset),
                               static_cast<uint32_t>(column.count)};
     const int any_long = __syncthreads_or(column.count > kLongTask);
-    for (int i = t / lanes_; i < count; i += blockDim.x / lanes_)
+    const uint32_t shift = shared_.lane_shift;
+    for (int i = t >> shift; i < count; i += blockDim.x >> shift)
       if (shared_.column[i].count <= kLongTask)
-        draw_task(hop, slot, i, LaneGroup(lanes_));
+        draw_task(hop, slot, i, LaneGroup(1u << shift));
     for (int i = 0; any_long && i < count; ++i)
       if (shared_.column[i].count > kLongTask)
         draw_task(hop, slot, i, BlockGroup());
@@ -287,9 +305,10 @@ class HopTasks {
     const auto& graph = a_.relation(r);
     const Stream stream = a_.stream(hop, r, at);
     const uint64_t rows = a_.key(hop + 1, graph.src, at.tree, 0);
-    const auto* list = read_list(graph, at.node, column, group.rank == 0);
+    bool cached;
+    const auto* list = read_list(graph, at.node, column, &cached);
     if (group.rank == 0)
-      count_reads(graph, column.count);
+      note_read(graph, r, column.count, cached, shared_.reads);
     const auto take = [&](uint32_t draw, uint64_t choice) {
       const int64_t edge = column.start + static_cast<int64_t>(choice);
       const int64_t row = list[choice];
@@ -324,9 +343,8 @@ class HopTasks {
 
   // What this thread's task makes of its own node: a column of the next hop,
   // too.
-  __device__ uint64_t carry(int count) const {
-    if (static_cast<int>(threadIdx.x) >= count ||
-        a_.frontier != Frontier::kNodes)
+  __device__ uint64_t carry() const {
+    if (shared_.task[threadIdx.x] == kNoTask || a_.frontier != Frontier::kNodes)
       return 0;
     const HopTask& at = shared_.at[threadIdx.x];
     const int hop = at.hop + 1;
@@ -336,16 +354,24 @@ class HopTasks {
   }
 
   // Publishes the new tasks among some drawn edges of the block, and those
-  // that its threads bring themselves.
-  __device__ void push(uint64_t own, int64_t first, int64_t edges) {
+  // that its threads bring themselves, when some that made them end.
+  __device__ void push(uint64_t own,
+                       int64_t first,
+                       int64_t edges,
+                       uint32_t ended) {
     int64_t made = is_made(own);
     for (int64_t p = first + threadIdx.x; p < first + edges; p += blockDim.x)
       made += is_made(static_cast<uint64_t>(a_.drawn_row[p]));
     int64_t all;
     const int64_t before = sum_before(made, shared_.sums, &all);
+    if (all == 0) {
+      if (threadIdx.x == 0 && ended > 0)
+        retire_tasks(a_.queue, ended);
+      return;
+    }
     if (threadIdx.x == 0) {
-      shared_.room =
-          announce_tasks(a_.queue, static_cast<uint32_t>(all), &shared_.slot);
+      shared_.room = announce_tasks(a_.queue, static_cast<uint32_t>(all), ended,
+                                    &shared_.slot);
       if (!shared_.room)
         note_fault(a_.report, Report::kOverflow, 0, a_.max_columns);
     }
@@ -367,7 +393,6 @@ class HopTasks {
   const args_t& a_;
   HopShared& shared_;
   const TaskTable<args_t> tasks_;
-  const uint32_t lanes_;  // of a task
 };
 
 }  // namespace gsample

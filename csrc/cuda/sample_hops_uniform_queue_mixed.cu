@@ -2,6 +2,6 @@
 
 namespace gsample {
 
-GSAMPLE_INSTANTIATE_HOPS(false, true, SampleHopsCuda, int64_t, int32_t)
+GSAMPLE_INSTANTIATE_DRAW_HOPS(false, SampleHopsCuda, int64_t, int32_t)
 
 }  // namespace gsample

@@ -2,6 +2,6 @@
 
 namespace gsample {
 
-GSAMPLE_INSTANTIATE_HOPS(true, true, SampleHopsCuda, int32_t, int32_t)
+GSAMPLE_INSTANTIATE_DRAW_HOPS(true, SampleHopsCuda, int32_t, int32_t)
 
 }  // namespace gsample

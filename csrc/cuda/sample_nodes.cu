@@ -128,7 +128,7 @@ class FloydSlots {
     uint32_t next = static_cast<uint32_t>(slot), at;
     do {
       at = next;
-      if (a_.table.value[entry[at]] < at)  // drawn before: it gave way
+      if (a_.table.entry[entry[at]].value < at)  // drawn before: it gave way
         return static_cast<int64_t>(last(batch, slot));
       next = chain.next(static_cast<uint64_t>(drawn[at]), at);
     } while (next != at);

@@ -17,7 +17,7 @@ struct LaneGroup {
 
   __device__ explicit LaneGroup(uint32_t lanes)
       : size(lanes),
-        rank(threadIdx.x % lanes),
+        rank(threadIdx.x & (lanes - 1)),
         shift(threadIdx.x % 32 - rank),
         mask((lanes == 32 ? ~0u : (1u << lanes) - 1) << shift) {}
   __device__ void sync() const { __syncwarp(mask); }

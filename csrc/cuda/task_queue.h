@@ -6,12 +6,11 @@
 namespace gsample {
 
 struct TaskQueue {
-  uint64_t* task;     // [capacity]
-  uint32_t* ready;    // [capacity] 1 once a slot is published
-  uint32_t* head;     // slots below are claimed
-  uint32_t* tail;     // slots below are announced
-  uint32_t* pending;  // tasks that are announced and not retired
-  uint32_t* full;     // 1 once there was no room
+  uint64_t* task;   // [capacity]
+  uint32_t* ready;  // [capacity] 1 once a slot is published
+  uint32_t* head;   // slots below are taken, those without a task yet, too
+  uint64_t* tail;   // slots below the lower half are announced; the upper half
+                    // counts the tasks that are announced and not retired
   uint32_t capacity;
 };
 

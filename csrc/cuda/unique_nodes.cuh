@@ -67,7 +67,7 @@ __global__ void __launch_bounds__(kUniqueThreads)
                    NodeTable::kNew + static_cast<uint32_t>(i)));
   grid_barrier();
   const auto number_of = [&](int64_t i) {
-    return Atomic<uint32_t>(args.table.value[args.entry[i]]);
+    return Atomic<uint32_t>(args.table.entry[args.entry[i]].value);
   };
   // Numbers are below kNew: no position is taken for one.
   const auto is_first = [&](int64_t i) -> int64_t {

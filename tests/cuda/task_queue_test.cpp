@@ -26,12 +26,12 @@ __global__ void sample(Args args, uint32_t* early) {
   GSAMPLE_SHARED(HopShared, shared);
   HopTasks<false, Args> tasks(args, shared);
   const HopOrder<Args> order(args, shared.sums);
+  tasks.start();
   tasks.begin();
   grid_barrier();
   tasks.add_seeds();
   tasks.drain();
-  if (threadIdx.x == 0 &&
-      Atomic<uint32_t>(*args.queue.pending).load(kRelaxed) != 0)
+  if (threadIdx.x == 0 && !is_done(args.queue))
     Atomic<uint32_t>(*early).fetch_add(1, kRelaxed);
   grid_barrier();
   for (int hop = 0; hop < kHops; ++hop)
@@ -87,8 +87,11 @@ std::string run(uint64_t seed, uint32_t tasks, int64_t edges) {
   Numbers column(columns), column_end(kHops + 2), begin(columns + kHops),
       edge_end(kHops + 1), place(edges), drawn_edge(edges), drawn_row(edges),
       candidate(columns + edges), totals(8);
-  std::vector<uint64_t> streams(kHops), key(capacity), task(tasks);
-  std::vector<uint32_t> value(capacity), ready(tasks), state(4);
+  std::vector<uint64_t> streams(kHops), task(tasks);
+  std::vector<NodeTable::Entry> table(capacity);
+  std::vector<uint32_t> ready(tasks);
+  uint32_t head = 0;
+  uint64_t tail = 0;
   std::vector<TaskEdges> task_edges(capacity);
   int64_t num_drawn = 0;
   uint32_t early = 0;
@@ -116,10 +119,9 @@ std::string run(uint64_t seed, uint32_t tasks, int64_t edges) {
   args.drawn_edge = drawn_edge.data();
   args.drawn_row = drawn_row.data();
   args.num_drawn = &num_drawn;
-  args.table = {key.data(), value.data(), capacity};
+  args.table = {table.data(), capacity};
   args.task_edges = task_edges.data();
-  args.queue = {task.data(), ready.data(), &state[0], &state[1],
-                &state[2],   &state[3],    tasks};
+  args.queue = {task.data(), ready.data(), &head, &tail, tasks};
   args.candidate = candidate.data();
   args.totals = totals.data();
   emu::config().seed = seed;
@@ -128,13 +130,15 @@ std::string run(uint64_t seed, uint32_t tasks, int64_t edges) {
   } catch (const emu::Error& error) {
     return error.what();
   }
+  if (static_cast<uint32_t>(tail) > tasks)
+    return "more slots are announced than there are";
   if (report.fault != Report::kNone)
     return "fault " + std::to_string(report.fault);
   if (early != 0)
     return std::to_string(early) + " blocks left early";
   Sample out;
   for (int64_t i = 0; i < column_end[kHops + 1]; ++i)
-    out.node.push_back(static_cast<int64_t>(key[column[i]] % kNodes));
+    out.node.push_back(static_cast<int64_t>(table[column[i]].key % kNodes));
   for (int64_t p = 0; p < edge_end[kHops]; ++p)
     out.edge.push_back(drawn_edge[place[p]]);
   return out == want ? "" : "another sample";

@@ -81,16 +81,20 @@ def layers(indptr, indices, frontier='nodes'):
     return plain_call(*args, frontier=frontier)
 
 
-def typed_layers(indptr, indices):
+def typed_layers(indptr, indices, num_relations=2):
     seeds, keys = cases.some_seeds(3), [make_key(0), make_key(1)]
-    graph = [indptr] * 2, [indices] * 2, [0, 0], [0, 0], [80], [seeds]
-    return typed_call(*graph, [5, -1] * 2, [], [], [], keys, [0, 1])
+    ends = [0] * num_relations
+    graph = [indptr] * num_relations, [indices] * num_relations, ends, ends
+    fanouts = [5, -1] * num_relations
+    return typed_call(*graph, [80], [seeds], fanouts, [], [], [], keys, [0, 1])
 
 
 LAYERS = {
     'nodes': layers,
     'unseen': lambda *graph: layers(*graph, 'unseen'),
     'typed': typed_layers,
+    # More than a block counts in its shared memory.
+    'many relations': lambda *graph: typed_layers(*graph, num_relations=10),
 }
 
 

@@ -17,49 +17,44 @@ ROOM = 1000  # tasks, for every seed
 EDGES = 4000
 SEEDS = 40
 
-RETIRE = """      if (threadIdx.x == 0)
-        retire_tasks(a_.queue, count);
-"""
-PUSH = """      for (int slot = 0; slot < a_.slots(); ++slot) {
-        const int64_t edges = draw(-1, slot, count);
-        if (slot == 0 || edges > 0)
-          push(slot == 0 ? carry(count) : 0, shared_.first_edge, edges);
-      }
-"""
-
 #: The text that is changed, and by what.
 MISTAKES = {
-    'no barrier after a claim': ('__syncthreads();  // claimed', ''),
-    'no barrier after fetch': (
-        '__syncthreads();  // fetched\n      if (count',
-        'if (count',
+    'no barrier after tickets are taken': ('__syncthreads();  // taken', ''),
+    'no barrier after tasks are read': (
+        'const int found = __syncthreads_count(task != kNoTask);',
+        'const int found = __shfl_sync(~0u, 1, 0);',
     ),
     'no barrier after edges are drawn': ('__syncthreads();  // drawn', ''),
     'no barrier after room is made': ('__syncthreads();  // announced', ''),
     'slot read before it is published': (
-        'while (Atomic<uint32_t>(queue.ready[slot]).load(kAcquire) == 0)',
-        'while (false)',
+        'Atomic<uint32_t>(queue.ready[slot]).load(kAcquire) == 0',
+        'false',
     ),
-    'claim past the tail': (
-        'head.compare_exchange_strong(from, from + count, kRelaxed)',
-        '(from = head.fetch_add(most, kRelaxed)) < announced',
+    'tickets forgotten when one has a task': (
+        'if (__syncthreads_or(shared_.waits[t]) == 0) {',
+        '{',
     ),
-    'same slots twice': (
-        'head.compare_exchange_strong(from, from + count, kRelaxed)',
-        '(head.store(from + count, kRelaxed), true)',
+    'task read twice': (
+        '        shared_.waits[t] = false;',
+        '        shared_.waits[t] = threadIdx.x == 1;',
+    ),
+    'same tickets twice': (
+        '*first = head.fetch_add(count, kRelaxed);',
+        'head.store((*first = head.load(kRelaxed)) + count, kRelaxed);',
     ),
     'lost task': ('publish_task(a_.queue, slot++, own & ~kMade)', '++slot'),
     'early termination': (
-        'Atomic<uint32_t>(*queue.pending).load(kAcquire) == 0',
-        'true',
+        'threadIdx.x == 0 && is_done(a_.queue)',
+        'threadIdx.x == 0',
     ),
     'children not counted before their parent ends': (
-        PUSH + RETIRE,
-        RETIRE + PUSH,
+        'tail.fetch_add((pending << kPendingShift) + made, kRelaxed)',
+        '(tail.fetch_sub(uint64_t{retired} << kPendingShift, kRelaxed), '
+        'tail.fetch_add((uint64_t{made} << kPendingShift) + made, kRelaxed))',
     ),
     'seeds not counted while a block announces them': (
-        '*a_.queue.pending = gridDim.x;',
-        '*a_.queue.pending = 0;',
+        'clear_counts(a_.queue, gridDim.x);',
+        'clear_counts(a_.queue, 1);',
     ),
     'entry taken twice': (
         'key.compare_exchange_strong(found, node, kRelaxed)',
@@ -68,6 +63,24 @@ MISTAKES = {
     'position that depends on the order': (
         'least.fetch_min(value, kRelaxed)',
         'least.store(value, kRelaxed)',
+    ),
+}
+
+#: Those of a queue that is full.
+FULL_MISTAKES = {
+    'ticket past the end': ('slot >= queue.capacity ||', ''),
+    'lost tasks stay pending': (
+        '  tail.fetch_sub((uint64_t{made} << kPendingShift) + made, kRelaxed);\n'
+        '  return false;',
+        '  return false;',
+    ),
+    'room that is not given back': (
+        'fetch_sub((uint64_t{made} << kPendingShift) + made,',
+        'fetch_sub((uint64_t{made} << kPendingShift),',
+    ),
+    'tasks past the end': (
+        '*first <= queue.capacity && made <= queue.capacity - *first',
+        'true',
     ),
 }
 
@@ -122,6 +135,14 @@ def test_little_room_is_reported(builder):
 def test_mistakes_are_caught(builder, tmp_path, mistake):
     report = run(build_with(builder, tmp_path, *MISTAKES[mistake]))
     assert report.startswith('seed ')
+
+
+@pytest.mark.parametrize('mistake', FULL_MISTAKES)
+def test_mistakes_of_a_full_queue_are_caught(builder, tmp_path, mistake):
+    program = build_with(builder, tmp_path, *FULL_MISTAKES[mistake], 'address')
+    report = run(program, room=5)
+    caught = 'heap-buffer-overflow', 'switches', 'more slots are announced'
+    assert any(words in report for words in caught)
 
 
 def test_a_relaxed_publish_is_caught(builder, tmp_path):

@@ -6,7 +6,7 @@ sums the edges in order, as on the CPU, so there are no atomics and the bits
 are the same. Only functions of CUDA's library (``pow``, ``erf``, ``sin``,
 ``cos``; in float64 also ``exp``, ``log``, ``tanh`` and others) may round
 differently. Vertices are in descending order of degree, and blocks start in
-order, so the largest vertices start first.
+order, so the largest vertices start first. Rows of later edges are prefetched.
 """
 
 from dataclasses import dataclass
@@ -18,6 +18,7 @@ from torch_gsample.codegen.cpp import Writer
 from torch_gsample.codegen.cpp_library import HALF, MATH
 from torch_gsample.codegen.cuda_edges import cuda_edge_map
 from torch_gsample.codegen.cuda_loops import SYNC, GroupBlock
+from torch_gsample.codegen.cuda_prefetch import PREFETCH, ask_ahead
 from torch_gsample.codegen.draws import DRAWS
 from torch_gsample.codegen.expression import (
     CPP_TYPES,
@@ -198,7 +199,7 @@ def cuda_kernel(unit: Unit, text: str = 'vertex program') -> CudaKernel:
     drawn = DRAWS if unit.is_random else ''
     drawn += HALF if unit.has_half else ''
     shared = _shared_text(writer, groups)
-    source = f'{PREAMBLE}\n{MATH}{_SUMS}{drawn}{shared}{head}'
+    source = f'{PREAMBLE}\n{MATH}{_SUMS}{PREFETCH}{drawn}{shared}{head}'
     lines = [source.rstrip('\n')]
     if writer.shared:
         lines.append('  GSAMPLE_SHARED(Shared, shared);')
@@ -304,7 +305,10 @@ class _CudaWriter(Writer):
         written: list[int],
         rest: dict[Expression, Kept],
     ) -> None:
+        ask = ask_ahead(self._unit, level, read)
+        self._lines += [] if ask is None else [ask.before]
         self._lines.append(_EDGES.rstrip('\n'))
+        self._lines += [] if ask is None else [ask.inside]
 
     def _reset(self, name: str, width: int, start: str) -> str:
         """Initialises an aggregate in the registers of lanes."""

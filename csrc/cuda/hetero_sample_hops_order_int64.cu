@@ -3,6 +3,6 @@
 
 namespace gsample {
 
-GSAMPLE_INSTANTIATE_HOPS(true, false, HeteroHopsCuda, int64_t, int64_t)
+GSAMPLE_INSTANTIATE_ORDER_HOPS(HeteroHopsCuda, int64_t, int64_t)
 
 }  // namespace gsample

@@ -2,6 +2,6 @@
 
 namespace gsample {
 
-GSAMPLE_INSTANTIATE_HOPS(false, false, SampleHopsCuda, int32_t, int32_t)
+GSAMPLE_INSTANTIATE_ORDER_HOPS(SampleHopsCuda, int64_t, int32_t)
 
 }  // namespace gsample

@@ -2,6 +2,6 @@
 
 namespace gsample {
 
-GSAMPLE_INSTANTIATE_HOPS(true, false, SampleHopsCuda, int32_t, int32_t)
+GSAMPLE_INSTANTIATE_DRAW_HOP(true, SampleHopsCuda, int64_t, int32_t)
 
 }  // namespace gsample

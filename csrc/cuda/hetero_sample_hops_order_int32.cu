@@ -3,6 +3,6 @@
 
 namespace gsample {
 
-GSAMPLE_INSTANTIATE_HOPS(true, false, HeteroHopsCuda, int32_t, int32_t)
+GSAMPLE_INSTANTIATE_ORDER_HOPS(HeteroHopsCuda, int32_t, int32_t)
 
 }  // namespace gsample

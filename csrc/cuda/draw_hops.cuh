@@ -1,0 +1,52 @@
+// The kernels that draw layers: all hops by the queue, or one.
+#pragma once
+
+#include "sample_hops.cuh"
+
+namespace gsample {
+
+// How many blocks a processor holds at least: registers for more would be
+// spilled.
+constexpr int hop_blocks(bool weighted, bool one_type) {
+  return weighted ? 2 : 3 + one_type;
+}
+
+// Draws all hops, where the frontier takes the queue.
+template <bool kWeighted, typename args_t>
+__global__ void __launch_bounds__(kHopThreads,
+                                  hop_blocks(kWeighted, args_t::kOneType))
+    draw_hops_kernel(args_t args) {
+  GSAMPLE_SHARED(HopShared, shared);
+  HopTasks<kWeighted, args_t> tasks(args, shared);
+  tasks.start();
+  tasks.begin();
+  grid_barrier();
+  tasks.add_seeds();
+  tasks.drain();
+  tasks.end();
+}
+
+// Draws a hop, when those before are in order.
+template <bool kWeighted, typename args_t>
+__global__ void __launch_bounds__(kHopThreads,
+                                  hop_blocks(kWeighted, args_t::kOneType))
+    draw_hop_kernel(args_t args, int hop) {
+  GSAMPLE_SHARED(HopShared, shared);
+  HopTasks<kWeighted, args_t> tasks(args, shared);
+  tasks.start();
+  if (hop == 0) {
+    tasks.begin();
+    grid_barrier();
+    tasks.add_seeds();
+    grid_barrier();
+  } else {
+    __syncthreads();  // started
+  }
+  if (hop >= args.options.num_hops ||
+      Atomic<int64_t>(args.report->fault).load(kRelaxed) != Report::kNone)
+    return;
+  tasks.draw_hop(hop);
+  tasks.end();
+}
+
+}  // namespace gsample

@@ -1,8 +1,0 @@
-#include "hetero_sample_hops.h"
-#include "launch_hops.cuh"
-
-namespace gsample {
-
-GSAMPLE_INSTANTIATE_HOPS(true, false, HeteroHopsCuda, int64_t, int32_t)
-
-}  // namespace gsample

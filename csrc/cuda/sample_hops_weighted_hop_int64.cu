@@ -1,0 +1,7 @@
+#include "launch_hops.cuh"
+
+namespace gsample {
+
+GSAMPLE_INSTANTIATE_DRAW_HOP(true, SampleHopsCuda, int64_t, int64_t)
+
+}  // namespace gsample

@@ -40,7 +40,7 @@ REFUSED = {
 @pytest.mark.parametrize('name', REFUSED)
 def test_what_needs_all_edges_is_refused(stored, name):
     A = stored[False][1].matrix()
-    with pytest.raises(ValueError, match=rf'{name}.*on disk.*take'):
+    with pytest.raises(ValueError, match=rf'{name}.*on disk.*use'):
         REFUSED[name](A)
 
 

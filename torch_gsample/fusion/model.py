@@ -14,6 +14,7 @@ from torch_gsample.fusion.calls import (
     layer_of,
     leave_trimming_to_blocks,
 )
+from torch_gsample.fusion.cells import cells_of
 from torch_gsample.fusion.modules import (
     FusedLayer,
     FusedModel,
@@ -124,6 +125,8 @@ nodes
         note = '' if ours is not None else 'no messages were captured yet'
         layer = layer_of(name or 'model', module, note)
         state.layers.append(layer)
+        for cell in cells_of(module):
+            change_class(cell, 'cell', state)
         change_class(module, 'layer', (state, layer), ours, type(module))
     if statistics == 'computed':
         for norm in list(_norms(model)):

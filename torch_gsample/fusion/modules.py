@@ -18,6 +18,7 @@ from torch_gsample.fusion.calls import (
     current,
     recomputed,
 )
+from torch_gsample.fusion.cells import TiledCell
 from torch_gsample.fusion.forms import PlanError, to_destinations
 from torch_gsample.fusion.record import make_plan
 from torch_gsample.fusion.report import print_report
@@ -223,6 +224,10 @@ class FusedNorm(_Fused):
         return first_rows(out, x.origin)
 
 
+class FusedCell(_Fused, TiledCell):
+    """A recurrent cell of a layer."""
+
+
 class FusedModel(_Fused):
     """A model, which has its layers compute blocks of a batch."""
 
@@ -318,6 +323,7 @@ _ROLES: dict[str, Any] = {
     'layer': FusedLayer,
     'model': FusedModel,
     'norm': FusedNorm,
+    'cell': FusedCell,
 }
 
 
@@ -332,7 +338,7 @@ def change_class(
 
     Args:
         module (torch.nn.Module): The module.
-        role (str): One of ``'layer'``, ``'model'`` and ``'norm'``.
+        role (str): ``'layer'``, ``'model'``, ``'norm'`` or ``'cell'``.
         known (Any): Its properties.
         base (Type, optional): The class that computes it; its own if None.
         original (Type, optional): Its class before; its own if None.

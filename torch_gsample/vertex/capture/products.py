@@ -12,15 +12,20 @@ from typing import Any
 import torch
 
 from torch_gsample.vertex.capture.nodes import (
+    DESTINATION,
+    EDGE,
     MIXED,
     PARAMETER,
     PURE,
+    SOURCE,
     Node,
     is_number,
 )
 from torch_gsample.vertex.frontend.precision import HALF, kernel_dtype
 
 aten = torch.ops.aten
+#: Operators that choose a row of a parameter for each edge.
+_CHOICES = 'index_select', 'index', 'embedding'
 #: Maximum columns that a kernel multiplies edge by edge; torch multiplies
 #: wider ones by tiles of edges.
 COLUMNS = 8
@@ -68,6 +73,38 @@ def distributed(call: Any, x: Node, weight: Node, bias: Node | None) -> Node:
     for piece in rest:
         first = call.call(aten.add.Tensor, first, piece)
     return first
+
+
+def by_type(call: Any, x: Node, matrices: Node) -> Node | None:
+    """Returns a product of ends of edges with the matrix of an edge's type.
+
+        x_j.unsqueeze(1) @ weight[type]   ->   typed(x, weight, type)
+
+    Torch multiplies the rows of each type at once: no edge has a matrix of its
+    own in memory. Nothing is returned where matrices are not chosen by types,
+    or rows are not those of one end.
+
+    Args:
+        call (Call): The product.
+        x (Node): Rows, ``[num_edges, 1, in_channels]``.
+        matrices (Node): ``[num_edges, in_channels, out_channels]``.
+    """
+    if matrices.op not in _CHOICES or x.shape[1] != 1:
+        return None
+    if x.kind not in (SOURCE, DESTINATION) or matrices.kind != EDGE:
+        return None
+    weight, *_, index = matrices.args
+    if isinstance(index, (list, tuple)):
+        [index] = index
+    if matrices.op == 'embedding':
+        index = matrices.args[1]
+    if weight.kind != PARAMETER or weight.rank != 3:
+        return None
+    edges, _, width = x.shape
+    rows = call.call(aten.view.default, x, [edges, width])
+    shape = edges, 1, matrices.shape[2]
+    args = rows, weight, index
+    return Node('typed', EDGE, shape, x.dtype, 0, args, where=call.where)
 
 
 def _product(call: Any, node: Node, weight: Node, start: int) -> Node:

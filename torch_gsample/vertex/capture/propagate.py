@@ -84,7 +84,7 @@ class _Captured:
     ) -> Tensor:
         sizes: Any = reading.sizes
         rows = sizes[1 - target], sizes[target], graph.shape[1]
-        tensors = Tensors(layer, reading.inputs, rows)
+        tensors = Tensors(layer, reading.inputs, rows, graph, target)
         features = {
             name: tensors.operand(node, lost, name, self.program.dtype)
             for (node, lost), name in self.program.leaves.items()

@@ -23,7 +23,7 @@ from torch_gsample.vertex.capture.nodes import (
     NotCaptured,
 )
 from torch_gsample.vertex.capture.norms import layer_norm
-from torch_gsample.vertex.capture.products import distributed
+from torch_gsample.vertex.capture.products import by_type, distributed
 from torch_gsample.vertex.capture.shapes import (
     reshaped,
     through_cat,
@@ -317,7 +317,8 @@ class Call:
     def _bmm(self) -> Node:
         if any(x.row != 0 for x in self.args[:2]):
             raise self.fail('rows must be the batch')
-        return self._node(0)
+        found = by_type(self, *self.args)
+        return self._node(0) if found is None else found
 
     def _indexed(self) -> Node:
         """Rows of parameters, chosen by an integer of each row."""

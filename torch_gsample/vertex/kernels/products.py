@@ -23,6 +23,47 @@ def product_by_type(x: Tensor, weight: Tensor, type: Tensor) -> Tensor:
     return call('product_by_type', x, weight, type)
 
 
+#: Products of all vertices with all matrices, for each product that edges
+#: read, up to which sorting the edges by type takes longer.
+_MOST_UNREAD = 2
+
+
+def product_of_ends(
+    x: Tensor, weight: Tensor, type: Tensor, index: Tensor
+) -> Tensor:
+    """Multiplies the row of an end of each edge by the matrix of its type.
+
+    Args:
+        x (torch.Tensor): ``[num_rows, in_channels]``.
+        weight (torch.Tensor): ``[num_types, in_channels, out_channels]``.
+        type (torch.Tensor): Integers ``[num_edges]``.
+        index (torch.Tensor): The row of each edge, ``[num_edges]``.
+
+    Returns:
+        torch.Tensor: ``x[index[e]] @ weight[type[e]]`` of each edge ``e``,
+        ``[num_edges, out_channels]``.
+
+    Raises:
+        IndexError: If a type is out of range, as of ``weight[type]``.
+    """
+    types, width, columns = weight.shape
+    if type.numel():
+        least, most = map(int, type.aminmax())
+        if not 0 <= least <= most < types:
+            raise IndexError(
+                f"vertex_program: 'type' must be in [0, {types}) (got "
+                f'{least if least < 0 else most})'
+            )
+    if x.shape[0] * types <= _MOST_UNREAD * type.numel():
+        matrix = weight.transpose(0, 1).reshape(width, types * columns)
+        every = (x @ matrix).view(-1, columns)
+        return every.index_select(0, index.long() * types + type)
+    order = type.argsort(stable=True)
+    rows = x.index_select(0, index[order])
+    out = product_by_type(rows, weight, type[order].long())
+    return out.index_select(0, order.argsort())
+
+
 def run_product(x: Tensor, weight: Tensor, type: Tensor) -> Tensor:
     """Implements ``gsample::product_by_type`` on any device."""
     sections = _sections(type, weight.shape[0])

@@ -1,0 +1,52 @@
+"""Recurrent cells of layers, computed a tile of vertices at a time."""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from torch_gsample.torch_private import has_hooks, is_transformed
+from torch_gsample.vertex.frontend.precision import is_autocast
+from torch_gsample.vertex.kernels.gru import gru_cell
+
+#: Rows from which on arrays of all gates leave the cache.
+_LEAST = 8192
+
+
+def cells_of(layer: nn.Module) -> list[nn.GRUCell]:
+    """Returns the cells of a layer that :class:`TiledCell` computes."""
+    found = [m for m in layer.modules() if type(m) is nn.GRUCell]
+    return [m for m in found if m.bias]
+
+
+class TiledCell:
+    """A ``GRUCell`` whose gates are never in memory for all vertices."""
+
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
+        """Returns the next state."""
+        cell: Any = self
+        if hx is None or not _is_tiled(cell, input, hx):
+            own: Any = super()
+            out: Tensor = own.forward(input, hx)
+            return out
+        weights = cell.weight_ih, cell.weight_hh
+        return gru_cell(input, hx, weights, (cell.bias_ih, cell.bias_hh))
+
+
+def _is_tiled(cell: Any, x: Any, h: Any) -> bool:
+    """Whether a call has many rows, and nothing else sees its operators."""
+    if type(x) is not Tensor or type(h) is not Tensor or x.dim() != 2:
+        return False
+    return (
+        len(x) >= _LEAST
+        and h.shape == (len(x), cell.hidden_size)
+        and x.shape[1] == cell.input_size
+        and x.is_cpu
+        and x.dtype in (torch.float32, torch.float64)
+        and all(p.dtype == x.dtype and p.is_cpu for p in (h, cell.weight_ih))
+        and not has_hooks(cell)
+        and not is_autocast(x.device)
+        and not is_transformed()
+        and not torch.compiler.is_compiling()
+        and not torch.jit.is_tracing()
+    )

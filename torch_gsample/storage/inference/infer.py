@@ -12,9 +12,8 @@ from torch_gsample.memory import bytes_of
 from torch_gsample.storage.feature_file import FeatureFile
 from torch_gsample.storage.feature_format import DTYPES
 from torch_gsample.storage.inference.budget import Budget
-from torch_gsample.storage.inference.columns import (
-    in_degrees,
-)
+from torch_gsample.storage.inference.columns import in_degrees
+from torch_gsample.storage.inference.hubs import splits
 from torch_gsample.storage.inference.layer_file import LayerFile
 from torch_gsample.storage.inference.problem import Problem
 from torch_gsample.storage.inference.rows import FileRows, Rows
@@ -251,7 +250,10 @@ class _Inference:
         run = LayerRun(
             layer,
             target,
-            Tiles(known, target, count, max(widths.values()), edge_rows),
+            Tiles(
+                *(known, target, count, max(widths.values()), edge_rows),
+                split=splits(layer),
+            ),
             read,
             [self._opened(b[target]) for b in before]
             if layer.reads_all
@@ -277,6 +279,7 @@ class _Inference:
                 r.memory for r in read_rows
             ),
             'checksums of the result': count * size // 1024,
+            'edges that are read together': run.tiles.memory,
             'degrees': sum(d.nbytes for d in self._degree.values()),
         }
         budget = Budget(

@@ -24,7 +24,7 @@ from torch_gsample.storage.inference.layer_file import Journal
 
 _MANIFEST, _JOURNAL = 'manifest.json', 'journal'
 #: The version of what tiles compute and files hold.
-_VERSION = 1
+_VERSION = 2
 _PLAIN = bool, int, float, str, type(None)
 
 

@@ -237,7 +237,10 @@ def test_tiles_of_a_hub_have_all_of_its_edges():
         count = int(indptr[-1])
         return MemoryColumns(CSC(indptr, torch.arange(count) % 4, 4))
 
-    relations = [('r', 'x', column(1, 6, 0, 1)), ('s', 'x', column(0, 5, 0, 0))]
+    relations = [
+        ('r', 'x', column(1, 6, 0, 1)),
+        ('s', 'x', column(0, 5, 0, 0)),
+    ]
     found = tiles.Tiles(relations, 'x', 4, 10**9, {}, split=True)
     found.max_edges = 4
     got = [

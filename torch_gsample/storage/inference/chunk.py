@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from torch_gsample import _library
+from torch_gsample.storage.crc32c import functions
 from torch_gsample.storage.inference.rows import Rows
 from torch_gsample.storage.inference.tiles import Tile
 
@@ -127,7 +127,7 @@ def _mark(nodes: Tensor, mark: Tensor) -> int:
         >>> _mark(torch.tensor([2, 0, 2]), mark), mark
         (2, tensor([ 0, -1,  0, -1], dtype=torch.int32))
     """
-    function = _functions().gsample_mark_rows
+    function = functions().gsample_mark_rows
     nodes = nodes.contiguous()
     added = function(
         *(ctypes.c_void_p(nodes.data_ptr()), ctypes.c_int64(len(nodes))),
@@ -150,14 +150,8 @@ def _number(mark: Tensor, count: int) -> np.ndarray:
         (array([0, 2]), tensor([ 0, -1,  1], dtype=torch.int32))
     """
     out = np.empty(count, np.int64)
-    _functions().gsample_number_rows(
+    functions().gsample_number_rows(
         *(ctypes.c_void_p(mark.data_ptr()), ctypes.c_int64(len(mark))),
         *(ctypes.c_void_p(out.ctypes.data), ctypes.c_int64(count)),
     )
     return out
-
-
-def _functions() -> ctypes.CDLL:
-    library = ctypes.CDLL(str(_library.PATH))
-    library.gsample_mark_rows.restype = ctypes.c_int64
-    return library

@@ -7,7 +7,7 @@ aggregates from PyG's layers, and put the joined one in the place of the last.
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import torch
@@ -103,10 +103,8 @@ def take(layer: Layer, ends: dict[Any, Ends]) -> Aggregates:
             if relation not in ends:
                 continue
             _state.found = None
-            try:
+            with suppress(_Found):
                 call_conv(conv, ends[relation])
-            except _Found:
-                pass
             found = _state.found
             if found is not None and found[1]:  # of no edge it is zero
                 out[relation] = found

@@ -218,6 +218,8 @@ class _Inference:
                     file.path.unlink(missing_ok=True)
             rows = {**files}
             before.append(files)
+        for file in files.values():
+            file.open()  # one that a kill left may be damaged since
         return {kind: file.path for kind, file in files.items()}
 
     def _file(self, i: int, kind: Any, last: bool) -> LayerFile:

@@ -183,7 +183,9 @@ class LayerRun:
                 sizes = self._pack(packed, out, budget)
                 chunks = self._cut_again(out.begun_at, sizes)
             for i, chunk in enumerate(chunks):
-                needed = {k: packing.needed(i) for k, packing in packed.items()}
+                needed = {
+                    k: packing.needed(i) for k, packing in packed.items()
+                }
                 self._close(
                     chunk,
                     needed,
@@ -309,9 +311,7 @@ class LayerRun:
             }
             pair = (x, x[: len(own)]) if shared else (x, own)
             more = self._edge_features(part), tile.last
-            out[part.relation] = Ends(
-                pair, edge_index, shared, degree, *more
-            )
+            out[part.relation] = Ends(pair, edge_index, shared, degree, *more)
         return out
 
     def _edge_features(self, part: Part) -> Tensor | None:

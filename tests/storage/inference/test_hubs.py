@@ -23,9 +23,10 @@ HUB, DEGREE = 11, 6_000
 
 
 def make_edges():
-    """Nine of ten edges go into one node, which has loops, too."""
+    """Most edges go into one node, which has loops, too; 500 into another."""
     out = edges(DEGREE + 1_500, NODES, NODES - 20)
     out[1, 1_000 : 1_000 + DEGREE] = HUB
+    out[1, :500] = HUB + 7
     return out
 
 

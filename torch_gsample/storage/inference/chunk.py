@@ -130,8 +130,10 @@ def _mark(nodes: Tensor, mark: Tensor) -> int:
     function = functions().gsample_mark_rows
     nodes = nodes.contiguous()
     added = function(
-        *(ctypes.c_void_p(nodes.data_ptr()), ctypes.c_int64(len(nodes))),
-        *(ctypes.c_void_p(mark.data_ptr()), ctypes.c_int64(len(mark))),
+        ctypes.c_void_p(nodes.data_ptr()),
+        ctypes.c_int64(len(nodes)),
+        ctypes.c_void_p(mark.data_ptr()),
+        ctypes.c_int64(len(mark)),
     )
     if added < 0:
         raise IndexError(
@@ -151,7 +153,9 @@ def _number(mark: Tensor, count: int) -> np.ndarray:
     """
     out = np.empty(count, np.int64)
     functions().gsample_number_rows(
-        *(ctypes.c_void_p(mark.data_ptr()), ctypes.c_int64(len(mark))),
-        *(ctypes.c_void_p(out.ctypes.data), ctypes.c_int64(count)),
+        ctypes.c_void_p(mark.data_ptr()),
+        ctypes.c_int64(len(mark)),
+        ctypes.c_void_p(out.ctypes.data),
+        ctypes.c_int64(count),
     )
     return out

@@ -253,7 +253,11 @@ class _Inference:
             layer,
             target,
             Tiles(
-                *(known, target, count, max(widths.values()), edge_rows),
+                known,
+                target,
+                count,
+                max(widths.values()),
+                edge_rows,
                 split=splits(layer),
             ),
             read,

@@ -280,14 +280,7 @@ class _Inference:
         size = first[:1].numel() * first.element_size()
         extra = size + sum(r.row_bytes for r in run.before)
         read_rows = *read.values(), *run.before, *edge_rows.values()
-        fixed = {
-            'checksums and blocks that are read': sum(
-                r.memory for r in read_rows
-            ),
-            'checksums of the result': count * size // 1024,
-            'edges that are read together': run.tiles.memory,
-            'degrees': sum(d.nbytes for d in self._degree.values()),
-        }
+        fixed = self._fixed(run, read_rows, count * size // 1024)
         budget = Budget(
             self._limit,
             fixed,
@@ -301,6 +294,17 @@ class _Inference:
         if not budget.resident:
             run.disk = self._model(read)
         run.compute_all(file, budget, self._bar.update)
+
+    def _fixed(
+        self, run: LayerRun, rows: Iterable[Rows], checksums: int
+    ) -> dict[str, int]:
+        """Returns the bytes of permanent allocations, by name."""
+        return {
+            'checksums and blocks that are read': sum(r.memory for r in rows),
+            'checksums of the result': checksums,
+            'edges that are read together': run.tiles.memory,
+            'degrees': sum(d.nbytes for d in self._degree.values()),
+        }
 
     def _opened(self, rows: Rows | LayerFile) -> Rows:
         return rows.open(self._direct) if isinstance(rows, LayerFile) else rows

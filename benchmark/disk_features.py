@@ -267,6 +267,8 @@ def main() -> None:
     add('--ahead', type=int, default=60, help='batches of plans with windows')
     add('--skipped', type=int, default=20, help='batches that fill caches')
     add('--train', action='store_true', help='pauses, hidden reads')
+    add('--plans', default='single,hot,window,packed')
+    add('--alone', action='store_true', help='leave memmap and caches out')
     add('--large', action='store_true', help='24 M rows, 12.3 GB, in 1.2 GB')
     args = parser.parse_args()
     if args.large:
@@ -306,10 +308,12 @@ def main() -> None:
         path = write(Path(folder) / 'x', args.nodes, args.width).path
         file = FeatureFile(path, direct=True)
         count = max(args.batches // 4, 1) + 1
-        mapped = loader(Mapped(file, args.memory), count, pyg.NodeLoader)
-        base, _ = timed(mapped, 1)
-        report.add('memmap', base * 1e3, '1.0x', *blank)
-        for kind in (Cached, Sieve):
+        base = float('nan')
+        if not args.alone:
+            mapped = loader(Mapped(file, args.memory), count, pyg.NodeLoader)
+            base, _ = timed(mapped, 1)
+            report.add('memmap', base * 1e3, '1.0x', *blank)
+        for kind in () if args.alone else (Cached, Sieve):
             cached = loader(
                 kind(file, args.memory), args.skipped + args.batches
             )
@@ -323,7 +327,7 @@ def main() -> None:
         next(iter(loader(store, args.ahead)))
         print(store.explain())
         expected, model = store._plan.expected, store._plan.models[None, 'x']
-        for name in ('single', 'hot', 'window', 'packed'):
+        for name in args.plans.split(','):
             store.plan_reads(args.memory, plan=name, model=model, **options)
             far = name in ('window', 'packed')
             batches = loader(store, args.ahead if far else args.batches)

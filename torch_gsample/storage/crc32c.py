@@ -25,6 +25,7 @@ def functions() -> Any:
         'find_items',
         'find_indexed',
         'find_keys',
+        'mark_rows',
         'item_offsets',
         'column_bounds',
         'num_nodes',
@@ -37,6 +38,7 @@ def functions() -> Any:
     out.gsample_begin_nodes.restype = ctypes.c_void_p
     out.gsample_copy_nodes.restype = out.gsample_end_nodes.restype = None
     out.gsample_index_keys.restype = None
+    out.gsample_number_rows.restype = None
     out.gsample_copy_runs.restype = None
     out.gsample_concat_ranges.restype = None
     return out

@@ -212,11 +212,11 @@ def test_what_a_kill_left_is_checked(graph, tmp_path):
 
 
 def test_a_node_that_does_not_fit_is_named(graph, tmp_path):
-    model = basic(pyg.GraphSAGE, torch.float32)
+    model = basic(pyg.GAT, torch.float32)
     degree = int((EDGES[1] == 11).sum())
     message = (
         rf"'memory' must be at least \d+ bytes \(got 20480\): layer convs.0 "
-        rf'SAGEConv computes node 11 with {degree} in-edges'
+        rf'GATConv computes node 11 with {degree} in-edges'
     )
     with pytest.raises(ValueError, match=message):
         infer(model, graph, X, out=tmp_path / 'out', memory='20KiB')

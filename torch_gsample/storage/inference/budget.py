@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from torch_gsample.storage.inference.rows import Rows
-from torch_gsample.storage.inference.tiles import COPIES, Tiles
+from torch_gsample.storage.inference.tiles import Tiles, work
 
 #: What is left of the limit for rows may be all rows of a layer.
 _RESIDENT = 0.7
@@ -79,7 +79,7 @@ class Budget:
     def _work(self, edges: int, count: int) -> int:
         """Returns about what a layer takes for a tile."""
         sources = sum(min(edges, len(r)) for r in self.rows.values())
-        return COPIES * self.width * (edges + sources + 2 * count)
+        return work(self.width, edges, max(edges, sources), count)
 
     def _size(self, edges: int, count: int) -> int:
         """Returns what a tile takes in a chunk, at most."""

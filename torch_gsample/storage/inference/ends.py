@@ -22,6 +22,8 @@ class Ends:
             whole graph, without loops and with one each, where a layer needs
             them.
         features (torch.Tensor, optional): ``[num_edges, *]``, those of edges.
+        last (bool, optional): Whether no more edges of the destinations
+            follow, as in all but the first tiles of a hub.
     """
 
     x: tuple[Tensor, Tensor]
@@ -29,6 +31,7 @@ class Ends:
     shared: bool
     degree: dict[bool, Tensor]
     features: Tensor | None = None
+    last: bool = True
 
     @property
     def size(self) -> tuple[int, int]:

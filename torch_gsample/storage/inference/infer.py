@@ -12,9 +12,8 @@ from torch_gsample.memory import bytes_of
 from torch_gsample.storage.feature_file import FeatureFile
 from torch_gsample.storage.feature_format import DTYPES
 from torch_gsample.storage.inference.budget import Budget
-from torch_gsample.storage.inference.columns import (
-    in_degrees,
-)
+from torch_gsample.storage.inference.columns import in_degrees
+from torch_gsample.storage.inference.hubs import splits
 from torch_gsample.storage.inference.layer_file import LayerFile
 from torch_gsample.storage.inference.problem import Problem
 from torch_gsample.storage.inference.rows import FileRows, Rows
@@ -219,6 +218,8 @@ class _Inference:
                     file.path.unlink(missing_ok=True)
             rows = {**files}
             before.append(files)
+        for file in files.values():
+            file.open()  # one that a kill left may be damaged since
         return {kind: file.path for kind, file in files.items()}
 
     def _file(self, i: int, kind: Any, last: bool) -> LayerFile:
@@ -251,7 +252,14 @@ class _Inference:
         run = LayerRun(
             layer,
             target,
-            Tiles(known, target, count, max(widths.values()), edge_rows),
+            Tiles(
+                known,
+                target,
+                count,
+                max(widths.values()),
+                edge_rows,
+                split=splits(layer),
+            ),
             read,
             [self._opened(b[target]) for b in before]
             if layer.reads_all
@@ -272,13 +280,7 @@ class _Inference:
         size = first[:1].numel() * first.element_size()
         extra = size + sum(r.row_bytes for r in run.before)
         read_rows = *read.values(), *run.before, *edge_rows.values()
-        fixed = {
-            'checksums and blocks that are read': sum(
-                r.memory for r in read_rows
-            ),
-            'checksums of the result': count * size // 1024,
-            'degrees': sum(d.nbytes for d in self._degree.values()),
-        }
+        fixed = self._fixed(run, read_rows, count * size // 1024)
         budget = Budget(
             self._limit,
             fixed,
@@ -292,6 +294,17 @@ class _Inference:
         if not budget.resident:
             run.disk = self._model(read)
         run.compute_all(file, budget, self._bar.update)
+
+    def _fixed(
+        self, run: LayerRun, rows: Iterable[Rows], checksums: int
+    ) -> dict[str, int]:
+        """Returns the bytes of permanent allocations, by name."""
+        return {
+            'checksums and blocks that are read': sum(r.memory for r in rows),
+            'checksums of the result': checksums,
+            'edges that are read together': run.tiles.memory,
+            'degrees': sum(d.nbytes for d in self._degree.values()),
+        }
 
     def _opened(self, rows: Rows | LayerFile) -> Rows:
         return rows.open(self._direct) if isinstance(rows, LayerFile) else rows

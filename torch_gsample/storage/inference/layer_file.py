@@ -4,10 +4,9 @@ Rows come in, in order; a feature file goes out. Every commit says in a journal
 how many rows are on disk, so that another process goes on after them.
 """
 
-import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,72 +18,12 @@ from torch_gsample.storage.crc32c import BLOCK, crc32c
 from torch_gsample.storage.feature_file import FeatureFile
 from torch_gsample.storage.feature_format import DTYPES, broken
 from torch_gsample.storage.feature_write import FeatureWriter
+from torch_gsample.storage.inference.journal import Journal, naming
 from torch_gsample.storage.inference.rows import FileRows
 from torch_gsample.storage.reading import File
 
 _PIECE = 4 << 20  # bytes that are read at a time
 _NAMES = {str(dtype): dtype for dtype in (*DTYPES.values(), torch.float64)}
-
-
-class Journal:
-    """Facts that are on disk when :meth:`add` returns.
-
-    A line is a JSON object; a process that is killed leaves at most one torn
-    line, which is cut off.
-
-    Args:
-        path (Path): The file; made if it is not there.
-
-    Raises:
-        OSError: If it cannot be read or written.
-    """
-
-    def __init__(self, path: Path):
-        self.path = path
-        self.facts: dict[str, dict[str, Any]] = {}
-        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
-        self._end = 0
-        for line in path.read_bytes().splitlines(keepends=True):
-            try:
-                fields = json.loads(line)
-            except ValueError:
-                break
-            if not line.endswith(b'\n'):
-                break
-            self._end += len(line)
-            self.facts.setdefault(fields.pop('file'), {}).update(fields)
-        os.ftruncate(self._fd, self._end)
-
-    def add(self, file: str, **fields: Any) -> None:
-        """Adds facts of a file.
-
-        Raises:
-            OSError: If the disk is full; it names the file.
-        """
-        line = json.dumps({'file': file, **fields}).encode() + b'\n'
-        with naming(self.path):
-            os.pwrite(self._fd, line, self._end)
-            os.fdatasync(self._fd)
-        self._end += len(line)
-        self.facts.setdefault(file, {}).update(fields)
-
-    def close(self) -> None:
-        """Closes the file; once is enough."""
-        fd, self._fd = self._fd, -1
-        if fd >= 0:
-            os.close(fd)
-
-
-@contextmanager
-def naming(path: Path) -> Iterator[None]:
-    """Makes errors of writes name the file."""
-    try:
-        yield
-    except OSError as error:
-        if error.filename is not None:
-            raise
-        code = error.errno or 0
-        raise OSError(code, os.strerror(code), str(path)) from error
 
 
 class _Writer(FeatureWriter):
@@ -163,9 +102,18 @@ class LayerFile:
 
     def _go_on(self, facts: dict[str, Any]) -> None:
         stored = _NAMES[facts['stored']]
+        size = facts['size']
+        have = os.stat(self.path).st_size if self.path.exists() else 0
+        if have < BLOCK + size:
+            broken(
+                self.path,
+                have,
+                f'its size must be at least {BLOCK + size} (got {have}); '
+                "'restart=True' computes it again",
+            )
         self._file = open(self.path, 'r+b')  # noqa: SIM115
         writer = _Writer(self._file, stored, facts['generation'])
-        source, size = File(self.path), facts['size']
+        source = File(self.path)
 
         def pieces() -> Iterator[np.ndarray]:
             for at in range(0, size, _PIECE):

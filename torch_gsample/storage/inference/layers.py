@@ -83,6 +83,7 @@ class Layer:
             whether each node has one loop instead of its own ones.
         reads_all (bool): Whether it reads rows after all layers before it.
         convs (Dict[Any, Any]): PyG's layers, by relation.
+        calls_convs (bool): Whether nothing but ``convs`` sees edges.
     """
 
     name: str
@@ -90,6 +91,7 @@ class Layer:
     degrees: set[tuple[Any, bool]] = field(default_factory=set)
     reads_all: bool = False
     convs: dict[Any, Any] = field(default_factory=dict)
+    calls_convs: bool = False
 
 
 def call_conv(conv: Any, ends: Ends) -> Tensor:
@@ -133,7 +135,8 @@ def _call_gcn(conv: pyg.GCNConv, ends: Ends) -> Tensor:
         if conv.add_self_loops:
             loops = torch.arange(ends.size[1]).expand(2, -1)
             edge_index = edge_index[:, edge_index[0] != edge_index[1]]
-            edge_index = torch.cat([edge_index, loops], 1)
+            if ends.last:
+                edge_index = torch.cat([edge_index, loops], 1)
         degree = ends.degree[bool(conv.add_self_loops)]
         norm = degree.to(src.dtype).pow(-0.5)
         norm = norm.masked_fill(norm == torch.inf, 0)
@@ -301,7 +304,7 @@ def _basic_layer(model: BasicGNN, i: int) -> Layer:
 
     name = f'convs.{i} {type(conv).__name__}'
     _check_conv(conv, name)
-    return Layer(name, run, _degrees(conv), joins, {None: conv})
+    return Layer(name, run, _degrees(conv), joins, {None: conv}, True)
 
 
 def _listed_layer(item: Any, i: int) -> Layer:
@@ -346,7 +349,8 @@ def _listed_layer(item: Any, i: int) -> Layer:
     for conv in convs.values():
         _check_conv(conv, name)
     known = {k: c for k, c in convs.items() if isinstance(c, MessagePassing)}
-    return Layer(name, run, _degrees(first), convs=known)
+    same = len(known) == len(convs)
+    return Layer(name, run, _degrees(first), convs=known, calls_convs=same)
 
 
 def _mapped(ends: Relations, function: Callable[[Ends], Any]) -> Relations:

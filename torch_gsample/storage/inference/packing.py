@@ -52,6 +52,18 @@ class Packing:
             needed, self._rows.row_bytes, self._model.gap
         )
 
+    def needed(self, chunk: int) -> np.ndarray:
+        """Returns the rows of a chunk that was added, int64 ``[n]``.
+
+        Raises:
+            OSError: If the list cannot be read.
+        """
+        low, high = self._ends[chunk : chunk + 2]
+        out = np.empty(high - low, np.int64)
+        if len(out):
+            self._lists.read(8 * low, out.view(np.uint8))
+        return out
+
     def pays(self, memory: int, reserved: int) -> bool:
         """Whether a copy takes less time than gathering, and there is room.
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -16,13 +17,15 @@ import torch
 from torch import Tensor
 
 from torch_gsample.memory import give_back
+from torch_gsample.storage.inference import hubs
 from torch_gsample.storage.inference.budget import Budget, Gate
+from torch_gsample.storage.inference.chunk import Chunk
 from torch_gsample.storage.inference.ends import Ends
 from torch_gsample.storage.inference.layer_file import LayerFile
 from torch_gsample.storage.inference.layers import Layer, Relations
 from torch_gsample.storage.inference.packing import Packing
 from torch_gsample.storage.inference.rows import Rows
-from torch_gsample.storage.inference.tiles import Chunk, Part, Tile, Tiles
+from torch_gsample.storage.inference.tiles import Part, Tile, Tiles
 from torch_gsample.storage.read_model import DiskModel
 
 
@@ -77,6 +80,8 @@ class LayerRun:
             for kind, rows in self.rows.items()
             if rows.resident is not None
         }
+        #: The aggregates of tiles of a hub whose last one is to come.
+        self._hub: list[hubs.Aggregates] = []
 
     def probe(self) -> Tensor | None:
         """Computes the first tile; returns its rows, None if there are none.
@@ -88,10 +93,13 @@ class LayerRun:
             tile = next(self.tiles.read())
             chunk = Chunk(self.rows, self.target, self._new_marks())
             chunk.tiles.append(tile)
+            chunk.cost(tile, 0)
             return pool.submit(self._read_and_compute, chunk).result()
 
     def _read_and_compute(self, chunk: Chunk) -> Tensor | None:
-        self._close(chunk, lambda kind, rows: self.rows[kind].read(rows))
+        needed = chunk.needed()
+        chunk.forget()
+        self._close(chunk, needed, lambda k, rows: self.rows[k].read(rows))
         return self._compute(chunk, chunk.tiles[0])
 
     def _new_marks(self) -> dict[Any, Tensor]:
@@ -102,10 +110,13 @@ class LayerRun:
         }
 
     def _close(
-        self, chunk: Chunk, read: Callable[[Any, np.ndarray], Tensor]
+        self,
+        chunk: Chunk,
+        needed: dict[Any, np.ndarray],
+        read: Callable[[Any, np.ndarray], Tensor],
     ) -> None:
         """Reads what the tiles of a chunk need."""
-        chunk.read(read)
+        chunk.read(needed, read)
         chunk.read_edges(self.tiles.edge_rows)
         begin, end = chunk.tiles[0].begin, chunk.tiles[-1].end
         for i, rows in enumerate(self.before):
@@ -132,6 +143,7 @@ class LayerRun:
                     self._resident[kind] = rows.read(np.arange(len(rows)))
         gate = Gate(budget.workspace)
         with (
+            hubs.hooked(self.layer),
             one_thread_each(budget.threads) as pool,
             one_thread_each(1) as reader,
         ):
@@ -139,8 +151,9 @@ class LayerRun:
             coming = reader.submit(next, chunks, None)
             while (chunk := coming.result()) is not None:
                 coming = reader.submit(next, chunks, None)
+                before = out.rows
                 self._put(chunk, out, pool, gate, budget.width)
-                advance(chunk.tiles[-1].end - chunk.tiles[0].begin)
+                advance(out.rows - before)
                 give_back()  # what tiles of several threads left in pieces
         out.finish()
 
@@ -164,24 +177,48 @@ class LayerRun:
         """Yields chunks whose rows are in memory."""
         packed: dict[Any, Packing] = {}
         try:
-            if not budget.resident:
-                self._pack(packed, out, budget)
-            for i, chunk in enumerate(self._cut(out.begun_at, budget)):
-                self._close(chunk, lambda k, rows: packed[k].read(i, rows))  # noqa: B023
+            if budget.resident:
+                chunks = self._cut(out.begun_at, budget)
+            else:
+                sizes = self._pack(packed, out, budget)
+                chunks = self._cut_again(out.begun_at, sizes)
+            for i, chunk in enumerate(chunks):
+                needed = {
+                    k: packing.needed(i) for k, packing in packed.items()
+                }
+                self._close(
+                    chunk,
+                    needed,
+                    lambda k, rows: packed[k].read(i, rows),  # noqa: B023
+                )
                 yield chunk
         finally:
             for packing in packed.values():
                 packing.close()
 
+    def _cut_again(self, begin: int, sizes: list[int]) -> Iterator[Chunk]:
+        """Yields chunks of known numbers of tiles."""
+        tiles, marks = self.tiles.read(begin), self._new_marks()
+        for size in sizes:
+            chunk = Chunk(self.rows, self.target, marks)
+            chunk.tiles.extend(islice(tiles, size))
+            yield chunk
+
     def _pack(
         self, packed: dict[Any, Packing], out: LayerFile, budget: Budget
-    ) -> None:
-        """Copies rows to the order of chunks, where this saves time."""
+    ) -> list[int]:
+        """Copies rows to the order of chunks, where this saves time.
+
+        Returns:
+            List[int]: The number of tiles of each chunk.
+        """
         assert self.disk is not None
         for kind, rows in self.rows.items():
             if kind not in self._resident:
                 packed[kind] = Packing(out.path.parent, rows, self.disk)
+        sizes = []
         for chunk in self._cut(out.begun_at, budget):
+            sizes.append(len(chunk.tiles))
             for kind, needed in chunk.needed().items():
                 packed[kind].add(needed)
             chunk.forget()
@@ -189,6 +226,7 @@ class LayerRun:
         for packing in packed.values():
             if packing.pays(budget.chunk, reserved):
                 packing.pack(budget.chunk, self.direct)
+        return sizes
 
     def _put(
         self,
@@ -200,51 +238,53 @@ class LayerRun:
     ) -> None:
         """Computes a chunk and puts its rows on disk."""
 
-        def compute(tile: Tile) -> Tensor:
+        def compute(tile: Tile) -> Any:
             with gate.enter(tile.work(width)):
-                rows = self._compute(chunk, tile)
-            if rows is None:
-                raise ValueError(
-                    f'infer: layer {self.layer.name} must return rows of '
-                    f'{self.target!r} for each of its nodes (it '
-                    f'returned none from node {tile.begin} on)'
-                )
-            return rows
+                if tile.hub:
+                    with torch.no_grad():
+                        return hubs.take(self.layer, self._ends(chunk, tile))
+                return self._rows_of(chunk, tile)
 
-        for rows in pool.map(compute, chunk.tiles):
+        for tile, found in zip(
+            chunk.tiles, pool.map(compute, chunk.tiles), strict=True
+        ):
+            rows = found
+            if tile.hub:
+                self._hub.append(found)
+                if not tile.last:
+                    continue
+                rows = pool.submit(self._finish_hub, chunk, tile).result()
             out.add(rows)
-        out.commit()
+        if out.rows:  # all tiles may be the first ones of a hub
+            out.commit()
+
+    def _finish_hub(self, chunk: Chunk, tile: Tile) -> Tensor:
+        """Returns the row of a hub, with the edges of all its tiles."""
+        joined, self._hub = hubs.join(self.layer, self._hub), []
+        with hubs.giving(joined):
+            return self._rows_of(chunk, tile)
+
+    def _rows_of(self, chunk: Chunk, tile: Tile) -> Tensor:
+        rows = self._compute(chunk, tile)
+        if rows is None:
+            raise ValueError(
+                f'infer: layer {self.layer.name} must return rows of '
+                f'{self.target!r} for each of its nodes (it '
+                f'returned none from node {tile.begin} on)'
+            )
+        return rows
 
     def _compute(self, chunk: Chunk, tile: Tile) -> Tensor | None:
         """Returns the rows of a tile."""
         with torch.no_grad():
-            kinds = [self.target, *(part.source for part in tile.parts)]
-            own, *sources = (
-                self._decode(self.rows[kind], self._stored(chunk, kind), place)
-                for kind, place in zip(kinds, tile.places, strict=True)
-            )
-            ends: dict[Any, Ends] = {}
-            for part, x in zip(tile.parts, sources, strict=True):
-                shared = part.source == self.target
-                degree = {
-                    loops: count[part.nodes]
-                    for (relation, loops), count in self.degree.items()
-                    if relation == part.relation
-                }
-                pair = (x, x[: len(own)]) if shared else (x, own)
-                ends[part.relation] = Ends(
-                    pair,
-                    part.edge_index,
-                    shared,
-                    degree,
-                    self._edge_features(part),
-                )
             first = chunk.tiles[0].begin
             place = torch.arange(tile.begin - first, tile.end - first)
             before = [
                 self._decode(rows, chunk.data['before', i], place)
                 for i, rows in enumerate(self.before)
             ]
+            own = self._rows_at(chunk, self.target, tile.own)
+            ends = self._ends(chunk, tile, own)
             return self._checked(
                 self.layer.run(
                     Relations(ends, self.missing), self.target, own, before
@@ -252,15 +292,38 @@ class LayerRun:
                 tile,
             )
 
-    def _stored(self, chunk: Chunk, kind: Any) -> Tensor:
-        found = self._resident.get(kind)
-        return chunk.data[kind] if found is None else found
+    def _ends(
+        self, chunk: Chunk, tile: Tile, own: Tensor | None = None
+    ) -> dict[Any, Ends]:
+        """Returns the rows and edges of a tile by relation."""
+        if own is None:
+            own = self._rows_at(chunk, self.target, tile.own)
+        out: dict[Any, Ends] = {}
+        for part in tile.parts:
+            shared = part.source == self.target
+            at, edge_index = part.numbered(tile.own if shared else None)
+            x = self._rows_at(chunk, part.source, at)
+            found = chunk.found.get(part.source)
+            degree = {
+                loops: count[at if found is None else found[at]]
+                for (relation, loops), count in self.degree.items()
+                if relation == part.relation
+            }
+            pair = (x, x[: len(own)]) if shared else (x, own)
+            more = self._edge_features(part), tile.last
+            out[part.relation] = Ends(pair, edge_index, shared, degree, *more)
+        return out
 
     def _edge_features(self, part: Part) -> Tensor | None:
         if part.features is None:
             return None
         x = self.tiles.edge_rows[part.relation].decode(part.features)
         return x if self.dtype is None else x.to(self.dtype)
+
+    def _rows_at(self, chunk: Chunk, kind: Any, at: Tensor) -> Tensor:
+        found = self._resident.get(kind)
+        stored = chunk.data[kind] if found is None else found
+        return self._decode(self.rows[kind], stored, at)
 
     def _decode(self, rows: Rows, stored: Tensor, place: Tensor) -> Tensor:
         x = rows.decode(stored.index_select(0, place))

@@ -6,7 +6,7 @@ does not depend on the memory. A chunk is some tiles, and the distinct rows
 that they read.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +24,10 @@ TILE = 1 << 13
 MESSAGES = 4 << 20
 #: A layer in PyG has about as many copies of its messages at a time.
 COPIES = 3
+#: Tiles whose edges are read together, about.
+READ_TOGETHER = 16
+#: Bytes of an edge and of a node while a tile is numbered.
+NUMBERING = 40
 
 
 @dataclass
@@ -33,9 +37,10 @@ class Part:
     Args:
         relation (Any): The edge type.
         source (Any): The type of sources.
-        nodes (torch.Tensor): int64 ``[num_src]``, the distinct sources. Where
-            they have the type of destinations, these are the first.
-        edge_index (torch.Tensor): int64 ``[2, num_edges]``, local ids.
+        neighbor (torch.Tensor): int64 ``[num_edges]``, the source of each
+            edge: first its node, later its row in the chunk.
+        offset (torch.Tensor): int64 ``[num_dst + 1]``, where the edges of each
+            destination start.
         edges (torch.Tensor, optional): int64 ``[num_edges]``, the ids of
             edges in the graph, where these have features.
         edge_bytes (int): Bytes of the features of an edge.
@@ -43,8 +48,8 @@ class Part:
 
     relation: Any
     source: Any
-    nodes: Tensor
-    edge_index: Tensor
+    neighbor: Tensor
+    offset: Tensor
     edges: Tensor | None = None
     edge_bytes: int = 0
     #: The features of edges, as they are stored.
@@ -53,34 +58,79 @@ class Part:
     @property
     def nbytes(self) -> int:
         """Its memory, with the features of edges."""
-        size = self.nodes.nbytes + self.edge_index.nbytes
+        size = self.neighbor.nbytes + self.offset.nbytes
         if self.edges is not None:
             size += self.edges.nbytes + len(self.edges) * self.edge_bytes
         return size
 
+    def numbered(self, own: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Numbers the sources by first occurrence.
+
+        Args:
+            own (torch.Tensor, optional): int64 ``[num_dst]``, destinations
+                of the type of sources, which are then the first ones.
+
+        Returns:
+            Tuple[torch.Tensor, torch.Tensor]: int64 ``[num_src]``, the
+            distinct sources, and ``edge_index`` in local ids.
+        """
+        ids = self.neighbor
+        if own is not None:
+            ids = torch.cat([own, ids])
+        nodes, local = ops.unique_nodes(ids)
+        row = local[len(ids) - len(self.neighbor) :]
+        count = len(self.offset) - 1
+        col = torch.repeat_interleave(torch.arange(count), self.offset.diff())
+        return nodes, torch.stack([row, col])
+
 
 @dataclass
 class Tile:
-    """Destinations ``[begin, end)``, and the edges into them."""
+    """Destinations ``[begin, end)``, and the edges into them.
+
+    Those of a hub may be dealt over several tiles, of which only the last one
+    is ``last``.
+    """
 
     begin: int
     end: int
     parts: list[Part]
-    #: Where the rows of each part, and of destinations, are in the chunk.
-    places: list[Tensor] = field(default_factory=list)
+    hub: bool = False
+    last: bool = True
+    #: Where the rows of destinations are in the chunk.
+    own: Tensor = field(default_factory=lambda: torch.empty(0).long())
 
     def work(self, row_bytes: int) -> int:
         """Returns about the memory that a layer takes to compute it."""
-        count = 2 * (self.end - self.begin)
-        for part in self.parts:
-            count += part.edge_index.shape[1] + len(part.nodes)
-        return COPIES * count * row_bytes
+        edges = sum(len(part.neighbor) for part in self.parts)
+        return work(row_bytes, edges, edges, self.end - self.begin)
 
     @property
     def nbytes(self) -> int:
-        """Its memory in a chunk, with the places of rows."""
-        nodes = sum(part.nodes.nbytes for part in self.parts)
-        return sum(part.nbytes for part in self.parts) + nodes
+        """Its memory in a chunk."""
+        own = 8 * (self.end - self.begin)
+        return own + sum(part.nbytes for part in self.parts)
+
+
+def work(row_bytes: int, edges: int, sources: int, count: int) -> int:
+    """Returns about the memory that a layer takes to compute a tile."""
+    items = edges + sources + 2 * count
+    return (COPIES * row_bytes + NUMBERING) * items
+
+
+@dataclass
+class _Cut:
+    """Destinations of a slab, and positions ``[R, 2]`` of their edges."""
+
+    low: int
+    high: int
+    spans: np.ndarray
+    hub: bool = False
+    last: bool = True
+
+    @property
+    def num_edges(self) -> int:
+        return int((self.spans[:, 1] - self.spans[:, 0]).sum())
 
 
 class Tiles:
@@ -93,6 +143,7 @@ class Tiles:
         num_nodes (int): Their number.
         row_bytes (int): Bytes of the widest row that a layer reads.
         edge_rows (Dict[Any, Rows]): The features of edges, by relation.
+        split (bool, optional): Whether hubs are dealt over several tiles.
     """
 
     def __init__(
@@ -102,12 +153,19 @@ class Tiles:
         num_nodes: int,
         row_bytes: int,
         edge_rows: dict[Any, Rows],
+        split: bool = False,
     ):
         self.edge_rows = edge_rows
         self.relations, self.target = relations, target
-        self.num_nodes = num_nodes
+        self.num_nodes, self._split = num_nodes, split
         self.max_edges = max(MESSAGES // max(row_bytes, 1), 1)
         self.max_nodes = TILE
+
+    @property
+    def memory(self) -> int:
+        """Bytes of edges that are read together, with copies of them."""
+        edges = sum(columns.num_edges for _, _, columns in self.relations)
+        return 24 * min((READ_TOGETHER + 1) * self.max_edges, edges)
 
     def read(self, begin: int = 0) -> Iterator[Tile]:
         """Yields the tiles from ``begin`` on, where one must begin.
@@ -115,24 +173,47 @@ class Tiles:
         Of a type without nodes, there is one without destinations.
         """
         if self.num_nodes == 0:
-            yield self._tile(0, 0, np.zeros((len(self.relations), 1), int))
+            spans = np.zeros((len(self.relations), 2), int)
+            empty = np.zeros((len(self.relations), 1), int)
+            yield from self._tiles(0, empty, [_Cut(0, 0, spans)])
         for first, offsets in self._slabs(begin):
-            for low, high in self._cut(offsets.sum(0)):
-                part = offsets[:, low : high + 1]
-                yield self._tile(first + low, first + high, part)
+            group: list[_Cut] = []
+            edges = 0
+            for part in self._cut(offsets):
+                group.append(part)
+                edges += part.num_edges
+                if edges >= READ_TOGETHER * self.max_edges:
+                    yield from self._tiles(first, offsets, group)
+                    group, edges = [], 0
+            if group:
+                yield from self._tiles(first, offsets, group)
 
     def largest(self) -> tuple[int, int, int]:
         """Returns the most edges of a tile, and where it begins and ends."""
         best = 0, 0, min(self.num_nodes, self.max_nodes)
         for first, offsets in self._slabs(0):
-            total = offsets.sum(0)
-            for low, high in self._cut(total):
-                edges = int(total[high] - total[low])
-                best = max(best, (edges, first + low, first + high))
+            for part in self._cut(offsets):
+                found = part.num_edges, first + part.low, first + part.high
+                best = max(best, found)
         return best
 
-    def _cut(self, offset: np.ndarray) -> Iterator[tuple[int, int]]:
-        return cut(offset, self.max_edges, self.max_nodes)
+    def _cut(self, offsets: np.ndarray) -> Iterator[_Cut]:
+        """Yields the tiles of a slab; those of a hub have one node."""
+        total = offsets.sum(0)
+        for low, high in cut(total, self.max_edges, self.max_nodes):
+            spans = offsets[:, [low, high]]
+            edges = int(total[high] - total[low])
+            if not self._split or edges <= self.max_edges:
+                yield _Cut(low, high, spans)
+                continue
+            # Edges of one relation after those of another one.
+            ends = np.cumsum(spans[:, 1] - spans[:, 0])[:, None]
+            starts = spans[:, :1] - (ends - np.diff(spans))
+            for at in range(0, edges, self.max_edges):
+                ends_at = min(at + self.max_edges, edges)
+                piece = np.array([[at, ends_at]]) + starts
+                piece = np.clip(piece, spans[:, :1], spans[:, 1:])
+                yield _Cut(low, high, piece, True, ends_at == edges)
 
     def _slabs(self, begin: int) -> Iterator[tuple[int, np.ndarray]]:
         """Yields where the edges of consecutive nodes start, by relation."""
@@ -145,26 +226,45 @@ class Tiles:
             yield begin, offsets
             begin = end
 
-    def _tile(self, begin: int, end: int, offsets: np.ndarray) -> Tile:
-        parts, count = [], end - begin
-        for offset, (relation, source, columns) in zip(
-            offsets, self.relations, strict=True
+    def _tiles(
+        self, first: int, offsets: np.ndarray, group: list[_Cut]
+    ) -> Iterator[Tile]:
+        """Yields tiles, whose edges are read at once."""
+        spans = np.stack([group[0].spans[:, 0], group[-1].spans[:, 1]], 1)
+        read: list[tuple[int, Tensor, Tensor | None]] = []
+        for (low, high), (relation, _, columns) in zip(
+            spans.tolist(), self.relations, strict=True
         ):
-            neighbor = columns.neighbors(int(offset[0]), int(offset[-1]))
-            ids = neighbor
-            if source == self.target:
-                ids = torch.cat([torch.arange(begin, end), neighbor])
-            nodes, local = ops.unique_nodes(ids)
-            row = local[len(ids) - len(neighbor) :]
-            col = torch.repeat_interleave(
-                torch.arange(count), torch.from_numpy(np.diff(offset))
-            )
-            part = Part(relation, source, nodes, torch.stack([row, col]))
+            neighbor, ids = columns.neighbors(low, high), None
             if relation in self.edge_rows:
-                part.edges = columns.ids(int(offset[0]), int(offset[-1]))
-                part.edge_bytes = self.edge_rows[relation].row_bytes
-            parts.append(part)
-        return Tile(begin, end, parts)
+                ids = columns.ids(low, high)
+            read.append((low, neighbor, ids))
+        for item in group:
+            parts = [
+                self._part(i, item, offsets, *found)
+                for i, found in enumerate(read)
+            ]
+            begin, end = first + item.low, first + item.high
+            yield Tile(begin, end, parts, item.hub, item.last)
+
+    def _part(
+        self,
+        i: int,
+        item: _Cut,
+        offsets: np.ndarray,
+        start: int,
+        neighbor: Tensor,
+        ids: Tensor | None,
+    ) -> Part:
+        relation, source, _ = self.relations[i]
+        low, high = item.spans[i].tolist()
+        part = slice(low - start, high - start)
+        offset = offsets[i, item.low : item.high + 1].clip(low, high) - low
+        out = Part(relation, source, neighbor[part], torch.from_numpy(offset))
+        if ids is not None:
+            out.edges = ids[part]
+            out.edge_bytes = self.edge_rows[relation].row_bytes
+        return out
 
 
 def cut(
@@ -189,103 +289,3 @@ def cut(
         high = min(max(high - 1, low + 1), low + max_nodes, size)
         yield low, high
         low = high
-
-
-class Chunk:
-    """Tiles, and the rows that they read.
-
-    Args:
-        rows (Dict[Any, Rows]): The rows of each type.
-        target (Any): The type of destinations.
-        marks (Dict[Any, torch.Tensor]): For each type whose rows are read
-            chunk by chunk int32 ``[num_nodes]``, -1; so again after
-            :meth:`close`.
-    """
-
-    def __init__(
-        self, rows: dict[Any, Rows], target: Any, marks: dict[Any, Tensor]
-    ):
-        self._rows, self._target, self._marks = rows, target, marks
-        self.tiles: list[Tile] = []
-        self.nbytes = 0
-        #: Rows as they are stored, by type.
-        self.data: dict[Any, Tensor] = {}
-
-    def needs(self, tile: Tile) -> list[tuple[Any, Tensor]]:
-        """Returns the nodes whose rows a tile reads, with their types."""
-        own = self._target, torch.arange(tile.begin, tile.end)
-        return [own, *((part.source, part.nodes) for part in tile.parts)]
-
-    def cost(self, tile: Tile, extra: int) -> int:
-        """Marks what a tile reads; returns the bytes that it adds.
-
-        Args:
-            tile (Tile): The tile.
-            extra (int): Bytes of each destination besides.
-        """
-        size = tile.nbytes + (tile.end - tile.begin) * (extra + 8)
-        for kind, nodes in self.needs(tile):
-            mark = self._marks.get(kind)
-            if mark is not None:
-                added = nodes[mark[nodes] < 0]
-                mark[added] = 0
-                size += len(added) * (self._rows[kind].row_bytes + 8)
-        return size
-
-    def needed(self) -> dict[Any, np.ndarray]:
-        """Returns the rows of its tiles by type, each once and ascending.
-
-        Marks are left as the places of these rows.
-        """
-        out = {}
-        for kind, mark in self._marks.items():
-            nodes = [
-                n for t in self.tiles for k, n in self.needs(t) if k == kind
-            ]
-            mark.fill_(-1)
-            for part in nodes:
-                mark[part] = 0
-            found = (mark == 0).nonzero().view(-1)
-            mark[found] = torch.arange(len(found), dtype=torch.int32)
-            out[kind] = found.numpy()
-        return out
-
-    def read_edges(self, rows: dict[Any, Rows]) -> None:
-        """Reads the features of edges, those of a relation together.
-
-        Args:
-            rows (Dict[Any, Rows]): The features, by relation.
-        """
-        for relation, of_edges in rows.items():
-            parts = [
-                part
-                for tile in self.tiles
-                for part in tile.parts
-                if part.relation == relation and part.edges is not None
-            ]
-            ids = [part.edges for part in parts if part.edges is not None]
-            if ids:
-                found = of_edges.read(torch.cat(ids).numpy())
-                sizes = [len(part) for part in ids]
-                for part, own in zip(parts, found.split(sizes), strict=True):
-                    part.features = own
-
-    def forget(self) -> None:
-        """Resets the marks, for another chunk."""
-        for mark in self._marks.values():
-            mark.fill_(-1)
-
-    def read(self, read: Callable[[Any, np.ndarray], Tensor]) -> None:
-        """Reads the rows.
-
-        Args:
-            read (Callable): Returns rows of a type as they are stored.
-        """
-        for kind, found in self.needed().items():
-            self.data[kind] = read(kind, found)
-        for tile in self.tiles:
-            for kind, nodes in self.needs(tile):
-                mark = self._marks.get(kind)
-                place = nodes if mark is None else mark[nodes].long()
-                tile.places.append(place)
-        self.forget()

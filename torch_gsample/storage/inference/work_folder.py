@@ -6,7 +6,6 @@ result gets its name when it is complete.
 
 import fcntl
 import hashlib
-import json
 import os
 import shutil
 from pathlib import Path
@@ -20,11 +19,11 @@ from torch_gsample.storage.chunk_writer import sync
 from torch_gsample.storage.feature_file import FeatureFile
 from torch_gsample.storage.feature_write import give_name
 from torch_gsample.storage.graph import ChunkedGraph
-from torch_gsample.storage.inference.layer_file import Journal
+from torch_gsample.storage.inference.journal import Journal, sealed, unsealed
 
 _MANIFEST, _JOURNAL = 'manifest.json', 'journal'
 #: The version of what tiles compute and files hold.
-_VERSION = 1
+_VERSION = 2
 _PLAIN = bool, int, float, str, type(None)
 
 
@@ -105,7 +104,9 @@ class WorkFolder:
                 f'{self.out}, {self.path} is locked)'
             ) from None
         manifest = self.path / _MANIFEST
-        left = json.loads(manifest.read_text()) if manifest.exists() else None
+        left = None
+        if manifest.exists() and not (restart and not there):
+            left = unsealed(manifest, 0, manifest.read_bytes())
         if there and (left != self._facts or restart):
             self._refuse_out()
         if left is not None and left != self._facts and not restart:
@@ -122,7 +123,10 @@ class WorkFolder:
         if left is None or restart:
             self._clear()
             made = self.path / f'{_MANIFEST}.new'
-            made.write_text(json.dumps(self._facts))
+            with open(made, 'wb') as file:
+                file.write(sealed(self._facts))
+                file.flush()
+                os.fsync(file.fileno())
             os.rename(made, manifest)
             sync(self.path)
         removing = there and not (self.path / _JOURNAL).exists()

@@ -32,6 +32,7 @@ from torch_gsample.storage.matrices.reads import (
     ReadCounts,
     read_items,
 )
+from torch_gsample.storage.matrices.shared_vector import SharedVector
 from torch_gsample.storage.pooled import empty_vector
 from torch_gsample.storage.random_read import RandomReads
 from torch_gsample.storage.read_model import DiskModel
@@ -99,7 +100,7 @@ class StoredEdges:
         #: The disk model for planning reads, and read counters.
         self.model, self.counts = model, ReadCounts()
         #: Cached results of reductions, in memory.
-        self.known: dict[str, Tensor] = {}
+        self.known: dict[str, SharedVector] = {}
 
     def __reduce__(self) -> Any:
         weight = self.dtypes.get('weight')
@@ -111,7 +112,7 @@ class StoredEdges:
         """The file."""
         return self.graph.path / self.meta.file
 
-    def remember(self, name: str, value: Tensor) -> None:
+    def remember(self, name: str, value: SharedVector) -> None:
         """Caches a result of a reduction; keeps the last few."""
         self.known[name] = value
         for old in list(self.known)[:-_KNOWN]:

@@ -15,6 +15,7 @@ from torch_gsample.ops._walk_arguments import empty_walks
 from torch_gsample.storage.columns import concat_ranges
 from torch_gsample.storage.matrices import scan, trees, walks
 from torch_gsample.storage.matrices.edges import edges_of
+from torch_gsample.storage.matrices.shared_vector import SharedVector
 from torch_gsample.storage.matrices.steps import Step, Steps
 
 #: The stored values of an edge.
@@ -109,11 +110,13 @@ def stored_reduce(
     )
     found = edges.known.get(key)
     if found is None:
-        found = edges.derived.vector(
-            key, lambda: scan.reduce(edges, name, dim, todo)
+        found = SharedVector(
+            edges.derived.vector(
+                key, lambda: scan.reduce(edges, name, dim, todo)
+            )
         )
         edges.remember(key, found)
-    return found.clone()
+    return found.copy()
 
 
 @stored_reduce.register_fake

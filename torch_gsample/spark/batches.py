@@ -110,6 +110,7 @@ class SampledBatches:
     batches: range
     _persisted: list[DataFrame] = field(default_factory=list, repr=False)
     sampling: Any = field(default=None, repr=False)
+    _scratch: Any = field(default=None, repr=False)
 
     @operation
     def write(
@@ -228,9 +229,11 @@ class SampledBatches:
         return rows, widths
 
     def close(self) -> None:
-        """Frees Spark's cache of the sample."""
+        """Frees Spark's cache of the sample, and its graph on disk."""
         for frame in self._persisted:
             frame.unpersist()
+        if self._scratch is not None:
+            self._scratch.remove()
 
 
 def by_batch(rows: DataFrame, batches: range) -> DataFrame:

@@ -164,7 +164,7 @@ def neighbor_sample(
     graph, scratch = stored, None
     if stored is None and split == 'batches':
         scratch = prepared_here(_OP, types, frames, {input_type: largest + 1})
-        graph = scratch and scratch.graph
+        graph = None if scratch is None else scratch.graph
     if graph is not None and split == 'batches':
         path, generation = str(graph.path.absolute()), graph.meta.generation
         out = StoredSampling(

@@ -101,7 +101,7 @@ def _folder_of(session: SparkSession) -> str | None:
         context = session.sparkContext
     except (AttributeError, PySparkException):  # Spark Connect
         return None
-    if not re.fullmatch(r'local(\[.*\])?', context.master):
+    if not re.fullmatch(r'local(\[.*\])?', str(context.master)):
         return None
     found = context.getConf().get('spark.local.dir') or tempfile.gettempdir()
     return str(found).split(',')[0]

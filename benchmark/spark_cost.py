@@ -109,13 +109,16 @@ def cost(
 
         report.add(kind, 'prepare_adjacency', *measured(prepare))
         ways: dict[str, Any] = {
-            'prepared': lambda stored=stored: ChunkedGraph(stored),
-            'DataFrame': lambda: edges,
+            'prepared': (lambda stored=stored: ChunkedGraph(stored), {}),
+            'DataFrame': (lambda: edges, {}),
+            'DataFrame, joined': (lambda: edges, {'split': 'nodes'}),
         }
-        for way, opened in ways.items():
+        for way, (opened, split) in ways.items():
 
             def batches(
-                number: int, opened: Any = opened, flags: Any = flags
+                number: int,
+                opened: Any = opened,
+                flags: Any = flags | split,
             ) -> None:
                 sample = on_spark.neighbor_sample(
                     opened(),

@@ -107,8 +107,8 @@ LAYERS = {
         *('relational', 'rng', 'samplers', 'storage'),
     },
     'spark': {
-        *('graph_sampling', 'loader', 'ops', 'options', 'rng', 'spark'),
-        'storage',
+        *('graph_sampling', 'loader', 'ops', 'options', 'owned_folder'),
+        *('rng', 'spark', 'storage'),
     },
     'testing': {'csc', 'ops', 'rng'},
     'vertex': {

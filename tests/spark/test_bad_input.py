@@ -181,7 +181,7 @@ def test_weights_are_numbers(frame):
     with pytest.raises(
         (PythonException, Py4JJavaError), match='must not hold nulls'
     ):
-        sample(bad, seeds, [2]).edges.collect()
+        sample(bad, seeds, [2], split='nodes').edges.collect()
 
 
 def test_an_old_pyspark_is_named(monkeypatch):

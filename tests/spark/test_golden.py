@@ -17,8 +17,9 @@ def edges(spark):
     return edge_frame(spark, data('small'), 'weight').persist()
 
 
+@pytest.mark.parametrize('split', ['batches', 'nodes'])
 @pytest.mark.parametrize('option', disk_cases.ON_SPARK)
-def test_batches_have_the_golden_hash(spark, edges, tmp_path, option):
+def test_batches_have_the_golden_hash(spark, edges, tmp_path, option, split):
     seeds = loader_cases.seeds('small', 20).tolist()
     sample = on_spark.neighbor_sample(
         edges,
@@ -28,6 +29,7 @@ def test_batches_have_the_golden_hash(spark, edges, tmp_path, option):
         seed=1,
         weighted=option == 'weighted',
         largest_column=9,
+        split=split,
     )
     loader = written(sample, tmp_path / 'out')
     assert digest(list(loader))[:20] == expected()[f'disk/spark/{option}']

@@ -48,7 +48,7 @@ def test_stages_and_draws_are_counted(spark, graph, lines, tmp_path):
     found = json.loads(path.read_text())
     drawn = report.counters['ids drawn']
     assert found['counters'] == {'ids drawn': drawn}
-    assert drawn >= 90  # a walk draws for edges and vertices
+    assert drawn >= 60  # a walk draws for edges in workers, for vertices not
     first = found['stages'][0]
     assert first['tasks'] == first['tasks_done'] > 0
     assert report.total('shuffle_rows_written') >= 60

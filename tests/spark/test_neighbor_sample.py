@@ -1,8 +1,12 @@
 """Batches from Spark are those of the local loader, field by field."""
 
+import tempfile
+from pathlib import Path
+
 import pytest
 import torch
 from pyspark.errors import PythonException
+from pyspark.sql import functions as F
 from torch_geometric.data import Data
 
 from tests.spark.graphs import (
@@ -80,16 +84,29 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize('case', CASES)
+@pytest.mark.parametrize(
+    ('case', 'split'),
+    [(case, 'nodes') for case in CASES]
+    + [(case, 'batches') for case in CASES if 'hub' not in case],
+)
 def test_batches_are_those_of_the_local_loader(
-    spark, data, edges, tmp_path, case
+    spark, data, edges, tmp_path, case, split
 ):
+    """Edges are joined, or prepared in a temporary folder."""
     fanouts, both, local, own = CASES[case]
     timed = own.get('timed', False)
     seeds = seed_frame(spark, SEEDS, TIMES if timed else None)
     sample = neighbor_sample(
-        edges, seeds, fanouts, batch_size=4, seed=12, **both, **own
+        edges,
+        seeds,
+        fanouts,
+        batch_size=4,
+        seed=12,
+        split=split,
+        **both,
+        **own,
     )
+    assert (sample.sampling is None) == (split == 'nodes')
     # Attributes of nodes in one case, of edges in some: each takes a join.
     bare = Data(edge_index=data.edge_index, num_nodes=40)
     features = None
@@ -118,7 +135,8 @@ def test_batches_are_those_of_the_local_loader(
     assert_same_batches(loader, expected)
 
 
-def test_batches_of_a_heterogeneous_graph_are_the_same(spark, tmp_path):
+@pytest.mark.parametrize('split', ['batches', 'nodes'])
+def test_batches_of_a_heterogeneous_graph_are_the_same(spark, tmp_path, split):
     data = heterogeneous()
     sample = neighbor_sample(
         {t: edge_frame(spark, data[t]) for t in (WRITES, CITES)},
@@ -127,6 +145,7 @@ def test_batches_of_a_heterogeneous_graph_are_the_same(spark, tmp_path):
         batch_size=4,
         seed=12,
         disjoint=True,
+        split=split,
     )
     loader = written(
         sample,
@@ -150,14 +169,21 @@ def rows(sample):
     return sorted(sample.edges.drop('tree').collect())
 
 
+@pytest.mark.parametrize('split', ['batches', 'nodes'])
 def test_neither_partitions_nor_failures_change_a_sample(
-    spark, edges, tmp_path
+    spark, edges, tmp_path, split
 ):
     seeds = seed_frame(spark, SEEDS)
 
     def sampled(frame):
         sample = neighbor_sample(
-            frame, seeds, [3], batch_size=4, seed=12, largest_column=20
+            frame,
+            seeds,
+            [3],
+            batch_size=4,
+            seed=12,
+            largest_column=20,
+            split=split,
         )
         out = rows(sample)
         sample.close()
@@ -185,4 +211,43 @@ def test_what_has_no_features_is_named(spark, data, edges, tmp_path):
     words = few.withColumn('x', few.id.cast('string'))
     with pytest.raises(TypeError, match=r"must hold numbers.*string in 'x'"):
         sample.write(str(tmp_path / 'out'), features=words)
+    sample.close()
+
+
+def scratch_folders():
+    return set(Path(tempfile.gettempdir()).glob('gsample-*.tmp'))
+
+
+def test_a_graph_of_one_sample_is_removed(spark, data, edges, tmp_path):
+    before = scratch_folders()
+    seeds = seed_frame(spark, SEEDS)
+    sample = neighbor_sample(edges, seeds, [3], batch_size=4, seed=12)
+    (folder,) = scratch_folders() - before
+    assert (folder / 'graph').is_dir()
+    sample.close()
+    assert scratch_folders() == before
+    bad = edges.withColumn('weight', F.lit(-1.0))
+    with pytest.raises(PythonException, match=r"neighbor_sample: .*'weight'"):
+        neighbor_sample(bad, seeds, [3], batch_size=4, weighted=True)
+    assert scratch_folders() == before
+
+
+def test_seeds_without_edges_are_above_all_ids(spark, edges):
+    seeds = seed_frame(spark, [7, 70])
+    sample = neighbor_sample(edges, seeds, [3], batch_size=4, seed=12)
+    joined = neighbor_sample(
+        edges, seeds, [3], batch_size=4, seed=12, split='nodes'
+    )
+    assert rows(sample) == rows(joined) != []
+    nodes = [sorted(s.nodes[0].collect()) for s in (sample, joined)]
+    assert nodes[0] == nodes[1]
+    sample.close(), joined.close()
+
+
+def test_ids_that_are_not_dense_are_joined(spark, edges):
+    far = edges.withColumn('dst', F.shiftleft('dst', 40))
+    seeds = seed_frame(spark, [1 << 40])
+    sample = neighbor_sample(far, seeds, [3], batch_size=4, seed=12)
+    assert sample.sampling is None
+    assert len(rows(sample)) == 3
     sample.close()

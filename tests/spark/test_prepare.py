@@ -45,14 +45,14 @@ def edges(spark, data):
 @pytest.fixture
 def in_parts(monkeypatch):
     """Lets several tasks write small graphs."""
-    monkeypatch.setattr(prepare, '_LEAST_EDGES', 20)
+    monkeypatch.setattr(prepare, 'LEAST_EDGES', 20)
 
 
 @pytest.fixture(scope='module')
 def graph(edges, tmp_path_factory):
     path = tmp_path_factory.mktemp('prepared') / 'graph'
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(prepare, '_LEAST_EDGES', 20)
+        patch.setattr(prepare, 'LEAST_EDGES', 20)
         # The hub, node 1, takes many chunks of several tasks.
         return prepare_adjacency(
             edges.repartition(3), path, weighted=True, chunk_bytes=512

@@ -111,6 +111,7 @@ class SampledBatches:
     batches: range
     _persisted: list[DataFrame] = field(default_factory=list, repr=False)
     sampling: Any = field(default=None, repr=False)
+    _scratch: Any = field(default=None, repr=False)
 
     @operation
     def write(
@@ -229,9 +230,11 @@ class SampledBatches:
         return rows, widths
 
     def close(self) -> None:
-        """Frees Spark's cache of the sample."""
+        """Frees Spark's cache of the sample, and its graph on disk."""
         for frame in self._persisted:
             frame.unpersist()
+        if self._scratch is not None:
+            self._scratch.remove()
 
 
 def by_batch(rows: DataFrame, batches: range) -> DataFrame:

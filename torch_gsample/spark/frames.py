@@ -266,11 +266,8 @@ def draw_edges(edges: DataFrame, seed: int, call_id: int) -> Column:
 
 def ends_of(edges: DataFrame) -> DataFrame:
     """Returns the ends of edges as a column ``id``."""
-    return (
-        edges.select(F.col('src').alias('id'))
-        .union(edges.select(F.col('dst').alias('id')))
-        .distinct()
-    )
+    ends = F.explode(F.array('src', 'dst'))  # edges are read once
+    return edges.select(ends.alias('id')).distinct()
 
 
 def members(frame: DataFrame, column: str, ids: DataFrame) -> DataFrame:

@@ -23,6 +23,7 @@ from torch_gsample.spark.sample_arguments import (
     checked_seeds,
     count_seeds,
 )
+from torch_gsample.spark.scratch import prepared_here
 from torch_gsample.spark.selection import Selection
 from torch_gsample.spark.stored import StoredAdjacency
 from torch_gsample.spark.stored_batches import StoredSampling
@@ -58,7 +59,8 @@ def neighbor_sample(
     same ``seed`` and ``rng_scope='epoch'``: a node draws the same neighbours
     in all batches of an epoch, so it is sampled once for all of them. A
     frontier is joined with its nodes' edges, and the drawn edges with the
-    batches. Some jobs run during the call, to find hubs.
+    batches. Some jobs run during the call, to find hubs, or
+    to prepare the graph.
 
     Args:
         edges (DataFrame or Dict or ChunkedGraph): Columns ``src``, ``dst``
@@ -100,6 +102,10 @@ def neighbor_sample(
             batches, and drawn edges are shuffled: it reads edges once, which
             is less if most nodes are visited, or hubs have weights. Samples
             are equal.
+            From DataFrames, ``'batches'`` first prepares the graph in a
+            temporary folder, if Spark runs in this process and node ids are
+            dense. :meth:`SampledBatches.close` removes it. Otherwise, edges are
+            joined, as with ``'nodes'``.
 
     Returns:
         SampledBatches: The sample; write it with :meth:`SampledBatches.write`.
@@ -140,7 +146,7 @@ def neighbor_sample(
     rng.make_key(*key)  # checks the epoch
     place = F.col('position')
     sizes = stored.num_nodes if stored is not None else {}
-    num_seeds = count_seeds(seeds, sizes.get(types.nodes[input_type]))
+    num_seeds, largest = count_seeds(seeds, sizes.get(types.nodes[input_type]))
     seeds = seeds.withColumns(
         {'batch': F.floor(place / batch_size), 'tree': place % batch_size}
     )
@@ -155,11 +161,17 @@ def neighbor_sample(
         batch_size=batch_size,
     )
     options = (replace, time_window, temporal_strategy)
-    if stored is not None and split == 'batches':
-        path, generation = str(stored.path.absolute()), stored.meta.generation
-        return StoredSampling(
+    graph, scratch = stored, None
+    if stored is None and split == 'batches':
+        scratch = prepared_here(_OP, types, frames, {input_type: largest + 1})
+        graph = None if scratch is None else scratch.graph
+    if graph is not None and split == 'batches':
+        path, generation = str(graph.path.absolute()), graph.meta.generation
+        out = StoredSampling(
             path, generation, key, all_fanouts, weighted, *options
         ).batches(seeds, types, batches)
+        out._scratch = scratch
+        return out
     run = _Run(types)
     relations: list[Adjacency | StoredAdjacency] = []
     if stored is not None:

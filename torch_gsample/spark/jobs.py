@@ -50,8 +50,8 @@ def watch(
     ``name`` for them. A line is logged for each running stage every
     ``interval`` seconds, and for each finished stage. Most functions of
     :mod:`torch_gsample.spark` are lazy, so write or count their frames in the
-    block as well. Accumulators count the ids drawn by frames of the block, and
-    count again if a task is repeated.
+    block as well. Accumulators count the ids drawn in Python workers by frames
+    of the block, and count again if a task is repeated.
 
     Args:
         session (SparkSession): The session, not one of Spark Connect.

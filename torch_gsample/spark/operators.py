@@ -6,21 +6,24 @@ and equal those of :mod:`torch_gsample.graph_sampling` for the same seed and
 any partitions.
 """
 
+from collections.abc import Callable, Sequence
 from functools import reduce
-from operator import or_
+from operator import and_, or_
 from typing import NamedTuple
 
 from torch_gsample.graph_sampling import draws
 from torch_gsample.spark.frames import (
+    OWN,
     Column,
     DataFrame,
+    F,
     checked_graph,
-    draw,
     draw_edges,
     ends_of,
     members,
 )
 from torch_gsample.spark.jobs import operation
+from torch_gsample.spark.philox import with_draws
 
 
 class SampledGraph(NamedTuple):
@@ -74,11 +77,8 @@ def random_vertex(
     fraction = draws.checked_fraction(op, 'fraction', fraction)
     seed = draws.checked_seed(seed)
 
-    def kept(column: str) -> Column:
-        return draw(column, seed, draws.KEEP) < fraction
-
-    edges = edges.where(kept('src')).where(kept('dst'))
-    vertices = vertices.where(kept('id'))
+    edges = _drawn(edges, ['src', 'dst'], seed, fraction)
+    vertices = _drawn(vertices, ['id'], seed, fraction)
     return _without_isolated(vertices, edges, keep_isolated)
 
 
@@ -119,7 +119,10 @@ def random_edge(
     vertices, edges = checked_graph(op, vertices, edges)
     fraction = draws.checked_fraction(op, 'fraction', fraction)
     seed = draws.checked_seed(seed)
-    edges = edges.where(draw_edges(edges, seed, draws.KEEP) < fraction)
+    if 'id' in edges.columns:
+        edges = _drawn(edges, ['id'], seed, fraction)
+    else:
+        edges = edges.where(draw_edges(edges, seed, draws.KEEP) < fraction)
     return _without_isolated(vertices, edges, keep_isolated=False)
 
 
@@ -174,15 +177,12 @@ def random_vertex_neighborhood(
     keep_edges = draws.checked_keep_edges(op, keep_edges)
     fraction = draws.checked_fraction(op, 'fraction', fraction)
     seed = draws.checked_seed(seed)
-
-    def drawn(column: str) -> Column:
-        return draw(column, seed, draws.KEEP) < fraction
-
     near = {'out': ['src'], 'in': ['dst']}.get(direction, ['src', 'dst'])
-    touched = edges.where(reduce(or_, map(drawn, near)))
+    touched = _drawn(edges, near, seed, fraction, or_)
     kept = ends_of(touched)
     if keep_edges == 'induced' or keep_isolated:
-        kept = kept.union(vertices.where(drawn('id')).select('id'))
+        drawn = _drawn(vertices, ['id'], seed, fraction)
+        kept = kept.union(drawn.select('id'))
     if keep_edges == 'induced':
         return induced(vertices, edges, kept, keep_isolated)
     return SampledGraph(members(vertices, 'id', kept), touched)
@@ -199,6 +199,20 @@ def induced(
     return _without_isolated(
         members(vertices, 'id', kept), edges, keep_isolated
     )
+
+
+def _drawn(
+    frame: DataFrame,
+    ids: Sequence[str],
+    seed: int,
+    fraction: float,
+    combine: Callable[[Column, Column], Column] = and_,
+) -> DataFrame:
+    """The rows whose ids, or one of them, are drawn."""
+    names = {f'{OWN}draw_{column}': column for column in ids}
+    numbers = with_draws(frame, names, seed, draws.KEEP)
+    drawn = [F.col(name) < fraction for name in names]
+    return numbers.where(reduce(combine, drawn)).drop(*names)
 
 
 def _without_isolated(

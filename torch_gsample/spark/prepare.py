@@ -43,8 +43,10 @@ from torch_gsample.storage.sources import index_width
 
 _OP = 'prepare_adjacency'
 _PART_BYTES = 128 << 20
+#: Maximum bytes per chunk.
+CHUNK_BYTES = 8 << 20
 #: Minimum edges per task.
-_LEAST_EDGES = 1 << 17
+LEAST_EDGES = 1 << 17
 #: Names of columns of edges, and of arrays of chunks.
 _ARRAYS = {
     'dst': 'col',
@@ -70,7 +72,7 @@ def prepare_adjacency(
     num_nodes: int | Mapping[str, int] | None = None,
     weighted: bool = False,
     timed: bool = False,
-    chunk_bytes: int = 8 << 20,
+    chunk_bytes: int = CHUNK_BYTES,
 ) -> ChunkedGraph:
     """Stores edges by destination, so that sampling does not shuffle them.
 
@@ -121,21 +123,45 @@ def prepare_adjacency(
         for frame in by_type.values()
     ]
     with new_directories(Path(path)) as made:
-        (folder,) = made
-        sizes, counts = _sizes(types, frames, num_nodes)
-        none: list[Any] = [None] * len(sizes)
-        meta = GraphMeta(types.nodes, sizes, none, none, [])
-        meta.generation = secrets.randbits(64)
-        for r, (frame, count) in enumerate(zip(frames, counts, strict=True)):
-            relation = _relation(types, sizes, count, r, frame)
-            _write(folder, meta, relation, frame, chunk_bytes)
-            meta.relations.append(relation)
+        sizes, counts = counted(types, frames)
+        sizes = _checked_sizes(types, sizes, num_nodes)
+        meta = write_relations(made, types, frames, sizes, counts, chunk_bytes)
         write_description(made, meta, Path(path))
     return ChunkedGraph(path)
 
 
-def _sizes(
-    types: BatchTypes, frames: list[DataFrame], num_nodes: Any
+def write_relations(
+    made: list[Path],
+    types: BatchTypes,
+    frames: list[DataFrame],
+    sizes: list[int],
+    counts: list[int],
+    chunk_bytes: int,
+    op: str = _OP,
+) -> GraphMeta:
+    """Writes the chunks of all relations.
+
+    Args:
+        made (List[Path]): The folder of the graph.
+        types (BatchTypes): Of the graph.
+        frames (List[DataFrame]): The edges of each relation, checked.
+        sizes (List[int]): The number of nodes of each type.
+        counts (List[int]): The number of edges of each relation.
+        chunk_bytes (int): Maximum size of a chunk.
+        op (str, optional): The operator, for errors.
+    """
+    none: list[Any] = [None] * len(sizes)
+    meta = GraphMeta(types.nodes, sizes, none, none, [])
+    meta.generation = secrets.randbits(64)
+    for r, (frame, count) in enumerate(zip(frames, counts, strict=True)):
+        relation = _relation(types, sizes, count, r, frame)
+        _write(op, made[0], meta, relation, frame, chunk_bytes)
+        meta.relations.append(relation)
+    return meta
+
+
+def counted(
+    types: BatchTypes, frames: list[DataFrame]
 ) -> tuple[list[int], list[int]]:
     """Returns the number of nodes of each type, and of edges of each."""
     sizes, counts = [0] * types.num_nodes, []
@@ -145,8 +171,15 @@ def _sizes(
         counts.append(row[0])
         for t, largest in zip(ends, row[1:], strict=True):
             sizes[t] = max(sizes[t], 0 if largest is None else largest + 1)
+    return sizes, counts
+
+
+def _checked_sizes(
+    types: BatchTypes, sizes: list[int], num_nodes: Any
+) -> list[int]:
+    """Returns the given numbers of nodes, which must not be below these."""
     if num_nodes is None:
-        return sizes, counts
+        return sizes
     given = num_nodes if isinstance(num_nodes, Mapping) else {None: num_nodes}
     if set(given) != set(types.nodes):
         raise ValueError(
@@ -160,7 +193,7 @@ def _sizes(
                 f"{_OP}: 'num_nodes' must be above all ids (got {given[name]} "
                 f'and the id {sizes[t] - 1})'
             )
-    return [given[name] for name in types.nodes], counts
+    return [given[name] for name in types.nodes]
 
 
 def _relation(
@@ -186,6 +219,7 @@ def _relation(
 
 
 def _write(
+    op: str,
     folder: Path,
     meta: GraphMeta,
     relation: RelationMeta,
@@ -193,7 +227,7 @@ def _write(
     chunk_bytes: int,
 ) -> None:
     """Writes the chunks and the checksums of a relation."""
-    parts = _write_parts(folder, meta, relation, frame, chunk_bytes)
+    parts = _write_parts(op, folder, meta, relation, frame, chunk_bytes)
     pieces = placed(relation, parts, chunk_bytes, meta.alignment)
     relation.chunks = np.concatenate(
         [relation.chunks, *(t for _, t in pieces)]
@@ -216,6 +250,7 @@ def _write(
 
 
 def _write_parts(
+    op: str,
     folder: Path,
     meta: GraphMeta,
     relation: RelationMeta,
@@ -226,13 +261,13 @@ def _write_parts(
     order = ['dst', *(['time'] if 'time' in frame.columns else []), 'id']
     bytes_ = relation.num_edges * sum(relation.widths.values())
     parallel = frame.sparkSession.sparkContext.defaultParallelism
-    most = -(-relation.num_edges // _LEAST_EDGES)
+    most = -(-relation.num_edges // LEAST_EDGES)
     parts = max(-(-bytes_ // _PART_BYTES), min(parallel, most), 1)
     alignment = meta.alignment
 
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from _write_part(
-            folder, relation, batches, chunk_bytes, alignment
+            op, folder, relation, batches, chunk_bytes, alignment
         )
 
     ranges = frame.repartitionByRange(parts, *order)
@@ -253,6 +288,7 @@ class _PartFile:
 
 
 def _write_part(
+    op: str,
     folder: Path,
     relation: RelationMeta,
     batches: Iterator[pa.RecordBatch],
@@ -271,7 +307,7 @@ def _write_part(
         for batch in batches:
             if batch.num_rows == 0:
                 continue
-            arrays = _arrays(batch)
+            arrays = _arrays(op, batch)
             if first < 0:
                 first = int(arrays['col'][0])
                 writer = RelationWriter(
@@ -294,7 +330,7 @@ def _write_part(
     yield pa.RecordBatch.from_arrays(columns, [*_PART])
 
 
-def _arrays(batch: pa.RecordBatch) -> dict[str, np.ndarray]:
+def _arrays(op: str, batch: pa.RecordBatch) -> dict[str, np.ndarray]:
     arrays = {
         _ARRAYS[name]: batch.column(name).to_numpy(zero_copy_only=False)
         for name in batch.schema.names
@@ -303,7 +339,7 @@ def _arrays(batch: pa.RecordBatch) -> dict[str, np.ndarray]:
         wrong = ~(np.isfinite(arrays['weight']) & (arrays['weight'] >= 0))
         if wrong.any():
             raise ValueError(
-                f"{_OP}: column 'weight' of 'edges' must be finite and not "
+                f"{op}: column 'weight' of 'edges' must be finite and not "
                 f'negative (got {arrays["weight"][wrong][0]} at the edge '
                 f'{arrays["edge_id"][wrong][0]})'
             )

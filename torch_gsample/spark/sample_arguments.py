@@ -173,8 +173,10 @@ def checked_batches(batches: range | None, count: int) -> range:
     return batches
 
 
-def count_seeds(seeds: DataFrame, num_nodes: int | None) -> int:
+def count_seeds(seeds: DataFrame, num_nodes: int | None) -> tuple[int, int]:
     """Counts seeds, and checks that their positions are 0 to the count.
+
+    Their largest id is returned, too.
 
     Args:
         seeds (DataFrame): Of :func:`checked_seeds`.
@@ -204,4 +206,4 @@ def count_seeds(seeds: DataFrame, num_nodes: int | None) -> int:
             f"{_OP}: the column 'id' of 'seeds' must hold nodes of the graph, "
             f'below {num_nodes} (got {largest})'
         )
-    return count
+    return count, largest

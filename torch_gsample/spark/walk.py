@@ -16,12 +16,12 @@ from torch_gsample.spark.frames import (
     DataFrame,
     F,
     checked_graph,
-    draw,
     draw_edges,
     pa,
 )
 from torch_gsample.spark.jobs import described, log, operation
 from torch_gsample.spark.operators import SampledGraph, induced
+from torch_gsample.spark.philox import with_draws
 from torch_gsample.spark.ranking import huge_groups, running_sum
 from torch_gsample.spark.run_folder import (
     read_record,
@@ -178,8 +178,8 @@ class _Vertices:
     def __init__(self, vertices: DataFrame, seed: int):
         self.seed = seed
         self._spark = vertices.sparkSession
-        self._jumps = vertices.select(
-            'id', draw('id', seed, draws.JUMP_ORDER).alias('draw')
+        self._jumps = with_draws(
+            vertices.select('id'), {'draw': 'id'}, seed, draws.JUMP_ORDER
         )
         self._persisted: list[DataFrame] = []
         with described(self._spark, 'count vertices'):
@@ -231,8 +231,7 @@ class _SparkWalkGraph(_Vertices):
 
     def __init__(self, vertices: DataFrame, edges: DataFrame, seed: int):
         super().__init__(vertices, seed)
-        numbers = draw_edges(edges, seed, draws.EDGE_ORDER)
-        drawn = edges.select('src', 'dst', numbers.alias('draw')).persist()
+        drawn = _ordered(edges, seed).persist()
         huge = huge_groups(drawn, 'src', 'draw', _LARGEST).persist()
         with described(self._spark, 'find hubs'):
             has_hubs = huge.head() is not None
@@ -278,6 +277,16 @@ class _SparkWalkGraph(_Vertices):
             len(vertices),
         )
         return reached
+
+
+def _ordered(edges: DataFrame, seed: int) -> DataFrame:
+    """The ends of edges, and the numbers that order those of a vertex."""
+    if 'id' in edges.columns:
+        own = edges.select('src', 'dst', 'id')
+        drawn = with_draws(own, {'draw': 'id'}, seed, draws.EDGE_ORDER)
+        return drawn.drop('id')
+    numbers = draw_edges(edges, seed, draws.EDGE_ORDER)
+    return edges.select('src', 'dst', numbers.alias('draw'))
 
 
 class _StoredWalkGraph(_Vertices):

@@ -70,9 +70,8 @@ MISTAKES = {
 FULL_MISTAKES = {
     'ticket past the end': ('slot >= queue.capacity ||', ''),
     'lost tasks stay pending': (
-        '  tail.fetch_sub((uint64_t{made} << kPendingShift) + made, kRelaxed);\n'
-        '  return false;',
-        '  return false;',
+        'fetch_sub((uint64_t{made} << kPendingShift) + made,',
+        'fetch_sub(made,',
     ),
     'room that is not given back': (
         'fetch_sub((uint64_t{made} << kPendingShift) + made,',

@@ -104,8 +104,8 @@ def neighbor_sample(
             are equal.
             From DataFrames, ``'batches'`` first prepares the graph in a
             temporary folder, if Spark runs in this process and node ids are
-            dense. :meth:`SampledBatches.close` removes it. Otherwise, edges are
-            joined, as with ``'nodes'``.
+            dense. :meth:`SampledBatches.close` removes it. Otherwise, edges
+            are joined, as with ``'nodes'``.
 
     Returns:
         SampledBatches: The sample; write it with :meth:`SampledBatches.write`.

@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from torch_gsample import rng
 from torch_gsample.graph_sampling.draws import checked_seed
@@ -182,16 +182,7 @@ def neighbor_sample(
         run.persisted += columns_of.persisted
         relations.append(columns_of)
     run.start(seeds)
-    for hop in range(types.hops):
-        run.hop(
-            hop,
-            [
-                (columns_of, Selection(key, hop, r, fanout[hop], *options))
-                for r, (columns_of, fanout) in enumerate(
-                    zip(relations, all_fanouts, strict=True)
-                )
-            ],
-        )
+    run.sample(relations, key, all_fanouts, options)
     return SampledBatches(
         seeds, run.edges(), run.seen_nodes(), types, batches, run.persisted
     )
@@ -209,6 +200,25 @@ class _Run:
         self._time = ['time'] if types.timed else []
         self.persisted: list[DataFrame] = []
         self._sampled: list[DataFrame] = []
+
+    def sample(
+        self,
+        relations: list[Adjacency | StoredAdjacency],
+        key: tuple[int, int, int],
+        fanouts: list[list[int]],
+        options: tuple[Any, ...],
+    ) -> None:
+        """Samples all hops, each at all relations."""
+        for hop in range(self._types.hops):
+            self.hop(
+                hop,
+                [
+                    (columns_of, Selection(key, hop, r, fanout[hop], *options))
+                    for r, (columns_of, fanout) in enumerate(
+                        zip(relations, fanouts, strict=True)
+                    )
+                ],
+            )
 
     def start(self, seeds: DataFrame) -> None:
         tree = (

@@ -1,4 +1,7 @@
-"""The next frontier of an epoch: the distinct keys that a hop sampled.
+"""The frontiers of an epoch: the distinct keys of seeds and of sampled nodes.
+
+The key of a node is its id, or ``node * num_times + rank`` with the rank of
+its time among the times of all seeds.
 
 Memory grows with the frontier, or is that of a mask that covers the nodes in
 several rounds.
@@ -9,6 +12,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
+from torch_gsample.ops._check import node_ids
 from torch_gsample.storage.spill import Folder, pieces_of
 
 #: Maximum rounds of the mask; beyond, keys are sorted.
@@ -17,6 +21,32 @@ _COLUMNS = 1 << 17  # scanned together
 
 #: Keys of the columns of a relation, and the names of their draws.
 Sampled = tuple[Tensor, Folder, str]
+
+
+def seed_keys(
+    node: Tensor, time: Tensor | None, num_nodes: int
+) -> tuple[Tensor, Tensor | None]:
+    """Returns the distinct keys of seeds, and their distinct times, ascending.
+
+    Args:
+        node (torch.Tensor): int64 ``[num_seeds]``.
+        time (torch.Tensor, optional): int64 ``[num_seeds]``.
+        num_nodes (int): The number of nodes of the type.
+
+    Raises:
+        IndexError: If a seed is not in the graph.
+        ValueError: If keys would not fit in 62 bits.
+    """
+    node = node_ids('StreamingSampler', 'seeds', node, num_nodes)
+    if time is None:
+        return node.unique(), None
+    distinct, rank = time.unique(return_inverse=True)
+    if num_nodes * len(distinct) >= 1 << 62:
+        raise ValueError(
+            f'StreamingSampler: {len(distinct)} times of {num_nodes} nodes '
+            'are too many to distinguish; use coarser times'
+        )
+    return (node * len(distinct) + rank).unique(), distinct
 
 
 def next_keys(

@@ -16,7 +16,6 @@ from torch_geometric.sampler.base import SubgraphType
 from typing_extensions import Unpack
 
 from torch_gsample import rng
-from torch_gsample.ops._check import node_ids
 from torch_gsample.options import DiskOptions, TimeInclusive, checked_names
 from torch_gsample.owned_folder import OwnedFolder
 from torch_gsample.samplers.neighbor.node_wise import NumNeighborsType
@@ -26,6 +25,7 @@ from torch_gsample.storage.drawn import Drawn
 from torch_gsample.storage.epoch import Epoch, sample_epoch
 from torch_gsample.storage.epoch_results import EpochResults
 from torch_gsample.storage.format import LENGTH
+from torch_gsample.storage.frontiers import seed_keys
 from torch_gsample.storage.graph import ChunkedGraph
 from torch_gsample.storage.hops import Draw, Frontier
 from torch_gsample.storage.random_read import RandomReads
@@ -194,7 +194,11 @@ class StreamingSampler(DiskSampler):
         started = time.perf_counter()
         nodes = {seeds.input_type: seeds.node}
         times = self._seed_time(nodes, {seeds.input_type: seeds.time})
-        key, distinct = self._seed_keys(seeds, times)
+        key, distinct = seed_keys(
+            seeds.node,
+            None if times is None else times[seeds.input_type],
+            self.graph.counts[seeds.input_type],
+        )
         options = {
             'key': rng.make_key(self.seed, epoch, rng.EPOCH_SCOPE),
             'time_window': self.interval.width(self.time_window),
@@ -225,22 +229,6 @@ class StreamingSampler(DiskSampler):
         folder.finish(
             fanouts=self._fanouts, seconds=time.perf_counter() - started
         )
-
-    def _seed_keys(
-        self, seeds: NodeSamplerInput, times: dict[Any, Tensor] | None
-    ) -> tuple[Tensor, Tensor | None]:
-        size = self.graph.counts[seeds.input_type]
-        node = node_ids('StreamingSampler', 'seeds', seeds.node, size)
-        if times is None:
-            return node.unique(), None
-        distinct, rank = times[seeds.input_type].unique(return_inverse=True)
-        if size * len(distinct) >= 1 << 62:
-            raise ValueError(
-                f'StreamingSampler: {len(distinct)} times of {size} '
-                'nodes are too many to distinguish; use coarser '
-                'times'
-            )
-        return (node * len(distinct) + rank).unique(), distinct
 
     def _keep_latest(self, epoch: int) -> None:
         """Removes the results of all epochs except the previous one."""

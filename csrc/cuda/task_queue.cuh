@@ -65,9 +65,10 @@ __device__ inline void retire_tasks(const TaskQueue& queue, uint32_t count) {
 }
 
 // Makes room for `made` tasks from `*first` on, and retires those that made
-// them. False when the queue is full: the tasks are lost, and their room is given
-// back, so that the lower half stays below the capacity and what is announced
-// at this time. Nobody got slots meanwhile: those of others begin behind these.
+// them. False when the queue is full: the tasks are lost, and their room is
+// given back, so that the lower half stays below the capacity and what is
+// announced at this time. Nobody got slots meanwhile: those of others begin
+// behind these.
 __device__ inline bool announce_tasks(const TaskQueue& queue,
                                       uint32_t made,
                                       uint32_t retired,

@@ -74,7 +74,7 @@ def test_wrong_data_is_refused(data, graph, tmp_path):
             LOADERS['shadow'](wrong)
     with pytest.raises(ValueError, match='the 300 nodes'):
         LOADERS['shadow']((Data(x=data.x[1:]), graph))
-    with pytest.raises(ValueError, match='no edges next to'):
+    with pytest.raises(ValueError, match='no edges in addition to'):
         LOADERS['shadow']((data, graph))
     typed = HeteroData()
     typed['a'].num_nodes = typed['b'].num_nodes = 3

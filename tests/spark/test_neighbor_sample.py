@@ -218,8 +218,11 @@ def scratch_folders():
     return set(Path(tempfile.gettempdir()).glob('gsample-*.tmp'))
 
 
-def test_a_graph_of_one_sample_is_removed(spark, data, edges, tmp_path):
+def test_a_graph_of_one_sample_is_removed(spark, edges, tmp_path, monkeypatch):
+    # Another test may have such a folder in the common one at this time.
+    monkeypatch.setattr(tempfile, 'tempdir', str(tmp_path))
     before = scratch_folders()
+    assert not before
     seeds = seed_frame(spark, SEEDS)
     sample = neighbor_sample(edges, seeds, [3], batch_size=4, seed=12)
     (folder,) = scratch_folders() - before

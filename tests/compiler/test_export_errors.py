@@ -301,7 +301,7 @@ HOSTILE = {
     ),
     'tensor': (
         lambda h: next(iter(h['tensors'].values())).__setitem__(1, [1 << 60]),
-        'ends behind the end',
+        'ends beyond the end',
     ),
     'result': (set_('result', ['named', 'os.path', []]), 'no NamedTuple'),
     'matrix': (set_('result', ['matrix', []]), "of the kind 'matrix'"),

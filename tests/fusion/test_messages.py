@@ -193,7 +193,7 @@ NOT_FUSED = {
     Sorts: 'torch.sort is not supported',
     Straight: 'torch.autograd.Function',
     Keeps: "sets the attribute 'seen'",
-    Outer: 'meets itself',
+    Outer: 'is combined with itself',
     Surroundings: 'neither an argument nor a parameter',
     Shared: 'torch.mul_ changes a tensor that others share',
     Centred: 'it runs along rows',

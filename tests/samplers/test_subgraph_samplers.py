@@ -246,7 +246,7 @@ def test_workers_change_no_batch_of_walks():
         (
             lambda: saint(sample_coverage=1),
             ValueError,
-            "'sample_coverage' needs 'batch_size'",
+            "'sample_coverage' needs the loader's 'batch_size'",
         ),
         (
             lambda: saint(sample_coverage=1, batch_size=0),

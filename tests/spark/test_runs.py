@@ -105,7 +105,10 @@ def test_a_run_of_other_arguments_is_refused(spark, graph, tmp_path):
         ({'seed': 3}, "'seed' must be 12 .got 3."),
         ({'batch_size': 3}, "'batch_size' must be 2 .got 3."),
         ({'replace': True}, "'replace' must be None .got True."),
-        ({'seeds': seed_frame(spark, [1])}, "'seeds' must be those that epo"),
+        (
+            {'seeds': seed_frame(spark, [1])},
+            "'seeds' must be those at the start",
+        ),
         ({'epochs': 0}, "'epochs' must be at least 1"),
         ({'path': 'memory://run'}, 'file system with locks'),
     ):

@@ -265,7 +265,7 @@ CALLS = [
         'must have an argument for',
     ),
     (RuntimeError, lambda: mean([1]), 'in a vertex program'),
-    (ValueError, lambda: counts(graph()), 'no features say their dtype'),
+    (ValueError, lambda: counts(graph()), 'no features determine the dtype'),
 ]
 
 

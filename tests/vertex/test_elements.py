@@ -17,7 +17,9 @@ def test_a_dimension_of_a_program_may_not_meet_itself():
 
     x = torch.randn(30, 8, dtype=torch.float64, requires_grad=True)
     edges = torch.randint(26, (2, 120))
-    with pytest.raises(ValueError, match=r'outer: a dimension.*meets itself'):
+    with pytest.raises(
+        ValueError, match=r'outer: a dimension.*combined with itself'
+    ):
         outer(edges, x=x)
 
 

@@ -42,8 +42,11 @@ __global__ void __launch_bounds__(kHopThreads,
   } else {
     __syncthreads();  // started
   }
-  if (hop >= args.options.num_hops ||
-      Atomic<int64_t>(args.report->fault).load(kRelaxed) != Report::kNone)
+  // Another block may note a fault at this time: the threads of a block must
+  // agree. Blocks need not, as no grid barrier follows.
+  const bool failed =
+      Atomic<int64_t>(args.report->fault).load(kRelaxed) != Report::kNone;
+  if (__syncthreads_or(failed) || hop >= args.options.num_hops)
     return;
   tasks.draw_hop(hop);
   tasks.end();

@@ -246,7 +246,7 @@ def test_too_many_features_are_left_to_torch(monkeypatch, recorded):
     with pytest.raises(BuildError, match='more than the 8 of shared'):
         cuda_kernel(fused.unit)
     clear_kernels()
-    with pytest.warns(UserWarning, match='of shared memory: operators of'):
+    with pytest.warns(UserWarning, match='of shared memory: torch operators'):
         [out] = fused.run_on_gpu(made, operands)
     clear_kernels()
     torch.testing.assert_close(out, want[0])

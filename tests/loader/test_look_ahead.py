@@ -227,7 +227,7 @@ def test_batches_that_fail_only_together_are_sampled_with_a_warning(
     expected = passes(loader_of(sage()))
     sampler = sage(**together(3))
     monkeypatch.setattr(sampler, 'sample_batches', fails)
-    with pytest.warns(UserWarning, match='together they fail: out of paper'):
+    with pytest.warns(UserWarning, match='together failed: out of paper'):
         assert passes(loader_of(sampler)) == expected
 
 

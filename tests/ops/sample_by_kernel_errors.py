@@ -84,11 +84,11 @@ SAMPLES_BY_KERNEL = {
     "sample_by_kernel: 'operands' must be on the CPU, of the dtypes of the ": (
         lambda: sample({0: X.double()})
     ),
-    f'{_ROLE}0 must be what': lambda: sample({4: torch.ones(2)}),
-    f'{_ROLE}1 must be what': lambda: sample({3: COLS[:3]}),
-    f'{_ROLE}2 must be what': lambda: sample({0: X[:2]}),
-    f'{_ROLE}3 must be what': lambda: sample(before=None),
-    f'{_ROLE}4 must be what': lambda: sample(role={0: 4}),
+    f'{_ROLE}0 must match': lambda: sample({4: torch.ones(2)}),
+    f'{_ROLE}1 must match': lambda: sample({3: COLS[:3]}),
+    f'{_ROLE}2 must match': lambda: sample({0: X[:2]}),
+    f'{_ROLE}3 must match': lambda: sample(before=None),
+    f'{_ROLE}4 must match': lambda: sample(role={0: 4}),
     _RANGE: lambda: sample(cols=torch.tensor([0, 1, 3, 0])),
     f'{_RANGE}in [0, 9223': lambda: sample(before=torch.tensor([0, 1, 3, 0])),
     "sample_by_kernel: 'weight' must be finite and not negative": (

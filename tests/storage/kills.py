@@ -92,7 +92,7 @@ def run_inference(folder: Path) -> torch.Tensor:
         model = GraphSAGE(16, 16, 2).eval()
         x = torch.arange(16.0 * NODES).view(-1, 16) / NODES
         graph = ChunkedGraph(folder.parent / 'graph')
-        infer(model, graph, x, out=path, memory='16MiB', num_threads=1)
+        infer(model, graph, x, out=path, memory='20MiB', num_threads=1)
     file = FeatureFile(path)
     file.verify()
     return file[:]

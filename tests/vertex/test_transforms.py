@@ -32,6 +32,7 @@ from torch_gsample.codegen.unit import Leaf
 from torch_gsample.ops._gradient import formulas
 from torch_gsample.vertex import Loops, nn
 from torch_gsample.vertex.kernels.bilinear import call
+from torch_gsample.vertex.kernels.gru import gru_cell
 from torch_gsample.vertex.kernels.operator import _variant, run_unit
 from torch_gsample.vertex.kernels.relations import Level
 from torch_gsample.vertex.nn import fusible
@@ -48,6 +49,7 @@ def normal(*shape):
 
 
 WEIGHT, OTHER, FACTOR = normal(3, 3, 2), normal(N, 2), normal(E)
+GATES = normal(9, 3)
 
 
 FLOAT = torch.float64
@@ -122,6 +124,7 @@ FORMULAS = {
     '_OverTiles': lambda x: in_tiles(GRAPH, x=x, weight=WEIGHT[0]),
     'Placed': lambda x: in_tiles(GRAPH, x=x, weight=WEIGHT[0]),
     '_Extreme': lambda x: in_tiles(GRAPH, highest, x=x, weight=WEIGHT[0]),
+    '_Cell': lambda x: gru_cell(x, x, (GATES, -GATES), (GATES[:, 0],) * 2),
     '_EdgeFunction': lambda x: PRODUCT(x[:, 0], x[:, 1]),
 }
 

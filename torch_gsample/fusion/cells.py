@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from torch_gsample.torch_private import has_hooks, is_transformed
+from torch_gsample.torch_private import has_hooks
 from torch_gsample.vertex.frontend.precision import is_autocast
 from torch_gsample.vertex.kernels.gru import gru_cell
 
@@ -46,7 +46,6 @@ def _is_tiled(cell: Any, x: Any, h: Any) -> bool:
         and all(p.dtype == x.dtype and p.is_cpu for p in (h, cell.weight_ih))
         and not has_hooks(cell)
         and not is_autocast(x.device)
-        and not is_transformed()
         and not torch.compiler.is_compiling()
         and not torch.jit.is_tracing()
     )

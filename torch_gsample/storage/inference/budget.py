@@ -79,7 +79,7 @@ class Budget:
     def _work(self, edges: int, count: int) -> int:
         """Returns about what a layer takes for a tile."""
         sources = sum(min(edges, len(r)) for r in self.rows.values())
-        return work(self.width, edges, max(edges, sources), count)
+        return work(self.width, edges, sources, count)
 
     def _size(self, edges: int, count: int) -> int:
         """Returns what a tile takes in a chunk, at most."""

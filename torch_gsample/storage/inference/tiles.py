@@ -113,9 +113,17 @@ class Tile:
 
 
 def work(row_bytes: int, edges: int, sources: int, count: int) -> int:
-    """Returns about the memory that a layer takes to compute a tile."""
-    items = edges + sources + 2 * count
-    return (COPIES * row_bytes + NUMBERING) * items
+    """Returns about the memory that a layer takes to compute a tile.
+
+    Args:
+        row_bytes (int): Bytes of the widest row.
+        edges (int): The edges of the tile.
+        sources (int): The distinct sources, at most.
+        count (int): The destinations.
+    """
+    rows = edges + sources + 2 * count
+    numbered = edges + max(edges, sources) + 2 * count
+    return COPIES * row_bytes * rows + NUMBERING * numbered
 
 
 @dataclass

@@ -12,6 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from torch_gsample.torch_private import is_transformed
+
 #: Rows of a tile: its gates of 64 channels fit a cache of 1 MiB.
 _TILE = 512
 
@@ -24,6 +26,8 @@ def gru_cell(
 ) -> Tensor:
     """Returns the next state of each row, as ``torch.gru_cell``.
 
+    That one runs in forward mode and in transforms of ``torch.func``.
+
     Args:
         x (torch.Tensor): ``[num_rows, in_channels]``, float32 or float64.
         h (torch.Tensor): The state, ``[num_rows, channels]``.
@@ -32,7 +36,8 @@ def gru_cell(
             channels]``.
         biases (Tuple[torch.Tensor, torch.Tensor]): ``[3 * channels]`` each.
     """
-    out: Tensor = _Cell.apply(x, h, *weights, *biases)
+    cell = torch.gru_cell if is_transformed() else _Cell.apply
+    out: Tensor = cell(x, h, *weights, *biases)
     return out
 
 
@@ -61,6 +66,9 @@ class _Cell(torch.autograd.Function):
         *args, kept = ctx.saved_tensors
         [grad], wanted = grads, ctx.needs_input_grad
         if torch.is_grad_enabled():  # gradients are differentiated, too
+            # As one argument may depend on another, or be it, each is a
+            # variable of its own.
+            args = [a.view_as(a) for a in args]
             given = [a for a, w in zip(args, wanted, strict=True) if w]
             out = torch.gru_cell(*args)
             found = iter(

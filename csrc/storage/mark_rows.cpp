@@ -3,11 +3,11 @@
 #include <stdint.h>
 
 // Marks rows. Returns how many had no mark, or -1 if an id is out of range.
-extern "C" __attribute__((visibility("default"))) int64_t gsample_mark_rows(
-    const int64_t* ids,
-    int64_t n,
-    int32_t* mark,
-    int64_t num_rows) {
+extern "C" __attribute__((visibility("default"))) int64_t
+gsample_mark_rows(const int64_t* ids,
+                  int64_t n,
+                  int32_t* mark,
+                  int64_t num_rows) {
   int64_t added = 0;
   for (int64_t i = 0; i < n; ++i) {
     if (ids[i] < 0 || ids[i] >= num_rows)

@@ -14,8 +14,10 @@ from torch_geometric import loader as pyg_loader
 from torch_geometric import nn as pyg_nn
 from torch_geometric import sampler as pyg_sampler
 from torch_geometric.nn.models import tgn
+from torch_geometric.utils import _trim_to_layer
 
 from torch_gsample import loader, nn, samplers
+from torch_gsample.loader import adjacency
 from torch_gsample.samplers.neighbor import bidirectional
 
 #: Versions of PyG: the first that is supported, the first that was not tried.
@@ -24,7 +26,7 @@ _VERSIONS = (2, 7), (2, 9)
 #: A package that reads the arrays of PyG's sampler, for pyg-lib.
 _LEFT_ALONE = 'torch_geometric.distributed'
 
-#: PyG's modules, and the classes of them that are replaced by ours.
+#: PyG's modules, and what is replaced by ours in them.
 _REPLACED: tuple[tuple[ModuleType, Any, tuple[str, ...]], ...] = (
     (
         pyg_loader,
@@ -47,9 +49,10 @@ _REPLACED: tuple[tuple[ModuleType, Any, tuple[str, ...]], ...] = (
     (pyg_sampler, bidirectional, ('BidirectionalNeighborSampler',)),
     (pyg_nn, nn, ('Node2Vec',)),
     (tgn, loader, ('LastNeighborLoader',)),
+    (_trim_to_layer, adjacency, ('trim_adj',)),
 )
-#: Our class for each of PyG's.
-_OURS: dict[type, type] = {
+#: Our class or function for each of PyG's.
+_OURS: dict[Any, Any] = {
     getattr(theirs, name): getattr(ours, name)
     for theirs, ours, names in _REPLACED
     for name in names
@@ -57,7 +60,7 @@ _OURS: dict[type, type] = {
 
 
 #: Patched names and their patches; the last patch to end restores a name.
-_changed: list[tuple[ModuleType, str, type, type]] = []
+_changed: list[tuple[ModuleType, str, Any, Any]] = []
 _active: list['Patch'] = []
 _lock = threading.RLock()
 
@@ -182,12 +185,13 @@ def _restore() -> None:
 
 
 def _places(
-    classes: dict[type, type], package: str = ''
-) -> Iterator[tuple[ModuleType, str, type, type]]:
-    """The attributes of modules that are one of some classes.
+    classes: dict[Any, Any], package: str = ''
+) -> Iterator[tuple[ModuleType, str, Any, Any]]:
+    """The attributes of modules that are one of some classes or functions.
 
     Args:
-        classes (Dict[type, type]): What there is instead of each.
+        classes (Dict[Any, Any]): What there is instead of each class or
+            function.
         package (str, optional): Only modules of it.
     """
     # By identity: what a module holds may have any idea of equality.

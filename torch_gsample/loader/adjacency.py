@@ -1,16 +1,21 @@
 """Converts ``torch.sparse`` adjacencies for PyG's loaders.
 
 A graph comes in; if ``adj_t`` or ``adj`` is a tensor, a shallow copy with
-``edge_index`` goes out.
+``edge_index`` goes out. Batches of an ``adj_t`` get theirs back.
 """
 
 import copy
+from typing import Any
 
+import torch
 from torch import Tensor
 from torch_geometric.data import Data, HeteroData
+from torch_geometric.utils import _trim_to_layer as pyg_trim
 
 from torch_gsample.adjacency import read_adjacency
 from torch_gsample.graph_input import SPARSE_LAYOUTS, GraphData
+
+_trim_adj = pyg_trim.trim_adj
 
 
 def with_edge_index(data: GraphData) -> GraphData:
@@ -33,7 +38,7 @@ def with_edge_index(data: GraphData) -> GraphData:
     for store in out.edge_stores:
         for key in ('adj', 'adj_t'):
             adj = store.get(key)
-            if not isinstance(adj, Tensor) or adj.layout not in SPARSE_LAYOUTS:
+            if not _is_sparse(adj):
                 continue
             found = True
             del store[key]
@@ -44,3 +49,91 @@ def with_edge_index(data: GraphData) -> GraphData:
             if 'edge_weight' not in store:
                 store.edge_weight = edges.value
     return out if found else data
+
+
+def _is_sparse(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.layout in SPARSE_LAYOUTS
+
+
+def adj_t_values(data: GraphData) -> dict[Any, Tensor]:
+    """Returns the values of each ``torch.sparse`` ``adj_t``.
+
+    They are in the order of :func:`with_edge_index`, by edge type: None in a
+    homogeneous graph.
+    """
+    if not isinstance(data, (Data, HeteroData)):
+        return {}
+    return {
+        store._key: adj.values()
+        for store in data.edge_stores
+        if _is_sparse(adj := store.get('adj_t'))
+    }
+
+
+def add_adj_t(batch: Data | HeteroData, values: dict[Any, Tensor]) -> None:
+    """Adds ``adj_t`` to a batch: its edges as a CSR tensor.
+
+    Rows are destinations, and sources ascend in a row. An edge that was
+    sampled twice is there twice.
+
+    Args:
+        batch (Data or HeteroData): With ``edge_index``, ``n_id`` and ``e_id``.
+        values (Dict[EdgeType, torch.Tensor]): See :func:`adj_t_values`.
+
+    Example:
+        >>> ids = {'n_id': torch.arange(2), 'e_id': torch.tensor([1])}
+        >>> batch = Data(edge_index=torch.tensor([[1], [0]]), **ids)
+        >>> add_adj_t(batch, {None: torch.tensor([5.0, 7.0])})
+        >>> batch.adj_t.to_dense()
+        tensor([[0., 7.],
+                [0., 0.]])
+    """
+    for edge_type, value in values.items():
+        store = batch._store if edge_type is None else batch[edge_type]
+        src, dst = (
+            batch.n_id.numel() if t is None else batch[t].n_id.numel()
+            for t in (edge_type or (None, None, None))[::2]
+        )
+        row, col = store.edge_index
+        order = torch.argsort(col * max(src, 1) + row, stable=True)
+        crow = torch.bincount(col, minlength=dst).cumsum(0)
+        store.adj_t = _csr(
+            torch.cat([crow.new_zeros(1), crow]),
+            row[order],
+            value[store.e_id.to(value.device)].to(row.device)[order],
+            (dst, src),
+        )
+
+
+def trim_adj(
+    edge_index: Any,
+    layer: int,
+    num_sampled_src_nodes_per_hop: list[int],
+    num_sampled_dst_nodes_per_hop: list[int],
+    num_sampled_edges_per_hop: list[int],
+) -> Any:
+    """PyG's function behind ``trim_to_layer``, also for an ``adj_t`` of torch.
+
+    As with a ``SparseTensor``, rows beyond the destinations of the layer are
+    empty, and nodes of the last hops are removed from both dimensions.
+    """
+    src, dst = num_sampled_src_nodes_per_hop, num_sampled_dst_nodes_per_hop
+    if layer <= 0 or not _is_sparse(edge_index):
+        edges = num_sampled_edges_per_hop
+        return _trim_adj(edge_index, layer, src, dst, edges)
+    adj = edge_index.to_sparse_csr()
+    size = adj.size(0) - dst[-layer], adj.size(1) - src[-layer]
+    rows = size[0] - dst[-layer - 1]  # that still have edges
+    crow = adj.crow_indices()[: size[0] + 1].clone()
+    crow[rows + 1 :] = crow[rows]
+    count = int(crow[-1])
+    return _csr(crow, adj.col_indices()[:count], adj.values()[:count], size)
+
+
+def _csr(
+    crow: Tensor, col: Tensor, value: Tensor, size: tuple[int, int]
+) -> Tensor:
+    # A sample with replacement may break torch's rule of distinct columns.
+    return torch.sparse_csr_tensor(
+        crow, col, value, (*size, *value.shape[1:]), check_invariants=False
+    )

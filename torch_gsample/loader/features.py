@@ -14,6 +14,7 @@ from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.sampler import HeteroSamplerOutput, SamplerOutput
 
+from torch_gsample.loader.adjacency import add_adj_t
 from torch_gsample.loader.blocks import add_blocks, drop_stale, knows_order
 from torch_gsample.loader.narrow import Narrow, narrow_tensors
 from torch_gsample.loader.padding import Padding
@@ -134,6 +135,8 @@ def join_features(loader: Any, filter_fn: Any, out: Any) -> Any:
         if batch is None:
             batch = _join(loader, filter_fn, out, padding)
     add_blocks(batch, knows_order(loader))
+    if padding is None:
+        add_adj_t(batch, loader.adj_t_values)
     if loader.transform is None:
         return batch
     return drop_stale(loader.transform(batch))

@@ -101,7 +101,8 @@ class NeighborLoader(NodeBatches, pyg_loader.NeighborLoader):
     thread prefetches batches while the caller trains. Workers join features
     to samples if ``filter_per_worker`` is set, and by default if there is a
     ``transform`` or a feature store. Mini-batches of a graph given as a
-    ``torch.sparse`` tensor have an ``edge_index``.
+    ``torch.sparse`` tensor have an ``edge_index``, and those of an ``adj_t``
+    also an ``adj_t`` in CSR layout, without ``static_shapes``.
 
     With ``device='cuda'`` (here or in the ``sampler``), a thread makes batches
     on the GPU, on its own stream, while the caller trains. Attributes on the

@@ -10,7 +10,7 @@ from torch_geometric.sampler import BaseSampler
 from typing_extensions import Unpack
 
 from torch_gsample.graph_input import GraphData
-from torch_gsample.loader.adjacency import with_edge_index
+from torch_gsample.loader.adjacency import adj_t_values, with_edge_index
 from torch_gsample.loader.base import KeyedLoader
 from torch_gsample.loader.check_arguments import (
     check_negatives,
@@ -38,6 +38,7 @@ class NodeBatches(KeyedLoader, PyGNodeLoader):
     ) -> None:
         name = type(self).__name__
         check_sampler(name, sampler, 'sample_from_nodes')
+        self.adj_t_values = adj_t_values(data)
         data = with_edge_index(data)
         time, ids = kwargs.get('input_time'), kwargs.get('input_id')
         seeds = node_seeds(
@@ -125,6 +126,7 @@ class LinkBatches(KeyedLoader, PyGLinkLoader):
         check_negatives(
             name, kwargs.get('neg_sampling'), kwargs.get('neg_sampling_ratio')
         )
+        self.adj_t_values = adj_t_values(data)
         data = with_edge_index(data)
         link_seeds(name, data, sampler, *seeds, kwargs.get('input_id'))
         self._init_keyed(data, sampler, kwargs)

@@ -26,8 +26,16 @@ from torch_gsample.relational import (
 
 
 def peak() -> float:
-    """Returns the most memory of this process until now, in MiB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    """Returns the most memory of this process since the reset, in MiB."""
+    for line in Path('/proc/self/status').read_text().splitlines():
+        if line.startswith('VmHWM:'):
+            return int(line.split()[1]) / 1024
+    raise OSError('/proc/self/status must have VmHWM')
+
+
+def reset_peak() -> None:
+    """Makes the current memory the most until now."""
+    Path('/proc/self/clear_refs').write_text('5')
 
 
 def main() -> None:
@@ -62,6 +70,7 @@ def main() -> None:
         resource.setrlimit(resource.RLIMIT_DATA, allowed)
         print(f'load {load:.1f} to {os.getloadavg()[0]:.1f}')
         size = sum(f.stat().st_size for f in made.path.iterdir())
+        del made  # has the times of rows in memory
         print(f'{args.sales:,} sales, 4 relations, at most {args.memory}')
         print(f'{spent:.1f} s, {args.sales / spent:,.0f} rows a second')
         print(f'{used:.1f} s of processors, {args.sales / used:,.0f} rows a s')
@@ -79,10 +88,15 @@ def main() -> None:
         start = time.perf_counter()
         append_tables(f'{folder}/graph', new, memory_limit=limit)
         print(f'{time.perf_counter() - start:.1f} s to append 1,000 rows')
-        start = time.perf_counter()
-        compact_tables(f'{folder}/graph', memory_limit=limit)
-        print(f'{time.perf_counter() - start:.1f} s to compact')
-        print(f'{peak():,.0f} MiB at most, at the end')
+        print(f'{peak():,.0f} MiB at most, until then')
+        reset_peak()
+        start, used = time.perf_counter(), time.process_time()
+        compact_tables(
+            f'{folder}/graph', memory_limit=limit, whole_process=args.whole
+        )
+        spent, used = time.perf_counter() - start, time.process_time() - used
+        print(f'{spent:.1f} s to compact, {used:.1f} s of processors')
+        print(f'{peak():,.0f} MiB at most, while compacting')
 
 
 if __name__ == '__main__':

@@ -113,7 +113,8 @@ def compact(args: argparse.Namespace) -> None:
     # Imports DuckDB, which only tables need.
     from torch_gsample.relational import compact_tables
 
-    folder = compact_tables(args.graph, args.output, **_writing(args))
+    options = {**_writing(args), 'whole_process': True}
+    folder = compact_tables(args.graph, args.output, **options)
     _print_graph(args, folder.graph, folder.report)
 
 

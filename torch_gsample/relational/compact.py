@@ -33,6 +33,7 @@ def compact_tables(
     to: str | Path | None = None,
     *,
     memory_limit: int | str = '4GiB',
+    whole_process: bool = False,
     chunk_bytes: int = 32 << 20,
     directories: Sequence[str | Path] = (),
     progress: bool = False,
@@ -50,8 +51,12 @@ def compact_tables(
         path (str or Path): The folder.
         to (str or Path, optional): A new folder, which must not exist. The old
             one then stays as it is.
-        memory_limit (int or str, optional): See :func:`convert_tables`; edges
-            and times of the old folder need further memory, as in a reader.
+        memory_limit (int or str, optional): See :func:`convert_tables`.
+            Appended edges and the times of all rows need further memory, as
+            in a reader.
+        whole_process (bool, optional): Whether ``memory_limit`` is that of
+            the resident memory of the process, with these; see
+            :func:`convert_tables`.
         chunk_bytes (int, optional): See :func:`write_graph`.
         directories (Sequence[str or Path], optional): Further directories of
             ``to``; see :func:`write_graph`.
@@ -68,7 +73,6 @@ def compact_tables(
         >>> compact_tables('graph')  # doctest: +SKIP
         TableFolder('graph', {'person': 3, 'buy': 12})
     """
-    limits = memory_of('compact_tables', memory_limit, chunk_bytes)
     path = Path(path).resolve()
     with locked(path):
         old = TableFolder(path)
@@ -79,14 +83,15 @@ def compact_tables(
             )
         if to is None and not old.graph.segments.entries:
             return old
+        name = 'compact_tables'
+        limits = memory_of(name, memory_limit, chunk_bytes, whole_process)
         target = path if to is None else Path(to)
         target.parent.mkdir(parents=True, exist_ok=True)
-        name = f'.{target.name}.compact-'
-        with owned_folder(target.parent, name) as work:
+        with owned_folder(target.parent, f'.{target.name}.compact-') as work:
             if to is None:
-                check_exchange('compact_tables', work)
+                check_exchange(name, work)
             made = work / path.name if to is None else target
-            source = stored_source(old.graph)
+            source = stored_source(old.graph, old.times)
             source.finish = lambda folder: _write_tables(
                 folder, old, limits[1], str(work)
             )
@@ -102,6 +107,7 @@ def compact_tables(
                 os.chmod(made, os.stat(path).st_mode & 0o777)
                 exchange(made, path)
                 sync(path.parent)
+        del old, source  # two folders would be in memory
     return TableFolder(target)
 
 

@@ -265,7 +265,12 @@ def check_header(
         )
 
 
-def read_times(folder: Path, meta: GraphMeta, number: int) -> np.ndarray:
+def read_times(
+    folder: Path,
+    meta: GraphMeta,
+    number: int,
+    appended: np.ndarray | None = None,
+) -> np.ndarray:
     """Reads the times of nodes into memory shared with forks.
 
     Graphs of earlier versions have no checksum, and their times are not
@@ -275,6 +280,7 @@ def read_times(folder: Path, meta: GraphMeta, number: int) -> np.ndarray:
         folder (Path): The folder of the graph.
         meta (GraphMeta): The graph.
         number (int): The number of the node type, which has times.
+        appended (numpy.ndarray, optional): int64, the times that follow.
 
     Raises:
         OSError: If the file cannot be read.
@@ -282,7 +288,9 @@ def read_times(folder: Path, meta: GraphMeta, number: int) -> np.ndarray:
     """
     name, size = meta.node_times[number], meta.num_nodes[number]
     assert name is not None
-    data = page_aligned(8 * size)
+    more = 0 if appended is None else len(appended)
+    out = page_aligned(8 * (size + more))
+    data = out[: 8 * size]
     File(folder / name).read(0, data)
     want = meta.time_checksums[number]
     if want is not None:
@@ -292,4 +300,7 @@ def read_times(folder: Path, meta: GraphMeta, number: int) -> np.ndarray:
         if found != want:
             rule = f'the checksum of {size} times is wrong'
             malformed(folder / name, 0, rule)
-    return data.view('<i8')
+    times = out.view('<i8')
+    if appended is not None:
+        times[size:] = appended
+    return times

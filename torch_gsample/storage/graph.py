@@ -203,12 +203,10 @@ class ChunkedGraph(Matrices, GraphStore):
         for i, name in enumerate(meta.node_times):
             if name is not None:
                 try:
-                    times = read_times(self.path, meta, i)
+                    new = self.segments.times.get(i)
+                    times = read_times(self.path, meta, i, new)
                 finally:
                     self.check_current()
-                if i in self.segments.times:
-                    new = self.segments.times[i]
-                    times = np.concatenate([times, new])
                 out[meta.node_types[i]] = torch.from_numpy(times)
         return out
 

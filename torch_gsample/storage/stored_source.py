@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from torch import Tensor
 
 from torch_gsample.storage.chunks import check_structure, chunk_arrays
 from torch_gsample.storage.format import (
@@ -29,13 +30,17 @@ from torch_gsample.storage.sources import (
 _ROWS = 1 << 20  # edges of a batch
 
 
-def stored_source(graph: Any) -> GraphSource:
+def stored_source(
+    graph: Any, node_times: dict[Any, Tensor] | None = None
+) -> GraphSource:
     """Returns the edges of a graph on disk, for rewriting.
 
     Edges keep their ids, and columns the order of their edges.
 
     Args:
         graph (ChunkedGraph): The graph, with all its segments.
+        node_times (Dict[NodeType, torch.Tensor], optional): Its times of
+            nodes, if they have been read.
     """
     depth = 1 + len(graph.meta.directories)
     relations, largest = [], 0
@@ -45,7 +50,7 @@ def stored_source(graph: Any) -> GraphSource:
     return GraphSource(
         graph.num_nodes,
         relations,
-        {**graph.node_times()},
+        {**(graph.node_times() if node_times is None else node_times)},
         (depth + 1) * largest,
     )
 

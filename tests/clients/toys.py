@@ -9,6 +9,7 @@ from torch_geometric.data import (
     InMemoryDataset,
     TemporalData,
 )
+from torch_geometric.transforms import ToUndirected
 
 #: Features and classes.
 _SIZES = {
@@ -122,6 +123,18 @@ def academic() -> HeteroData:
     return data
 
 
+class Academic240M:
+    """MAG240M, with features of all types."""
+
+    def to_pyg_hetero_data(self) -> HeteroData:
+        data = academic()
+        del data['field_of_study']
+        del data['paper', 'has_topic', 'field_of_study']
+        data = ToUndirected()(data)
+        data.num_classes = 349
+        return data
+
+
 def ratings() -> HeteroData:
     """MovieLens, with embedded titles."""
     data = HeteroData()
@@ -182,9 +195,11 @@ def install() -> None:
     for name, make in names.items():
         setattr(torch_geometric.datasets, name, make)
     try:
+        import ogb.lsc as lsc
         import ogb.nodeproppred as package
     except ImportError:
         return
+    lsc.MAG240MDataset = Academic240M
     package.PygNodePropPredDataset = lambda name, *args, **options: Toy(
         [ogb(name)], options
     )

@@ -34,6 +34,7 @@ from torch_gsample.storage import (
     ChunkedGraph,
     RandomReadSampler,
     StreamingSampler,
+    graph,
     replaced,
 )
 
@@ -345,3 +346,23 @@ def test_the_command_compacts(appended, capsys):
     assert everything(got) == want
     assert main(['compact', str(appended.parent)]) == 2
     assert 'meta.json' in capsys.readouterr().err
+
+
+def test_times_of_rows_are_read_once_a_folder(appended, monkeypatch):
+    """They are in memory: the old ones until the new folder is opened."""
+    read, calls = graph.read_times, []
+
+    def counted(folder, *args):
+        calls.append(len(os.listdir(folder.parent)))
+        return read(folder, *args)
+
+    monkeypatch.setattr(graph, 'read_times', counted)
+    timed = len(compact_tables(appended).times)
+    assert calls == [1] * 2 * timed
+
+
+def test_the_limit_of_a_process_counts_what_it_has(appended):
+    match = r"at least 6 times 'chunk_bytes' .*, and \d+ that the process has"
+    with pytest.raises(ValueError, match=match):
+        compact_tables(appended, memory_limit='256MiB', whole_process=True)
+    assert len(TableFolder(appended).graph.segments.entries) == 2

@@ -36,6 +36,20 @@ OPTIONS = {
         'time_inclusive': 'neither',
     },
     'weighted-temporal': {'temporal': True, 'weighted': True},
+    'edge': {'temporal': True, 'time_bound': 'edge'},
+    'edge-last-open-window': {
+        'temporal': True,
+        'temporal_strategy': 'last',
+        'time_bound': 'edge',
+        'time_window': 9,
+        'time_inclusive': 'neither',
+    },
+    'edge-weighted-replace': {
+        'temporal': True,
+        'weighted': True,
+        'replace': True,
+        'time_bound': 'edge',
+    },
 }
 
 

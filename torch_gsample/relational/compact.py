@@ -3,6 +3,7 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -74,41 +75,52 @@ def compact_tables(
         TableFolder('graph', {'person': 3, 'buy': 12})
     """
     path = Path(path).resolve()
+    target = path if to is None else Path(to)
+    writing = {
+        'chunk_bytes': chunk_bytes,
+        'directories': directories,
+        'progress': progress,
+    }
     with locked(path):
-        old = TableFolder(path)
-        if to is None and (old.graph.meta.directories or directories):
-            raise ValueError(
-                "compact_tables: 'to' must be given for several directories "
-                f'(got None for {path})'
-            )
-        if to is None and not old.graph.segments.entries:
-            return old
-        name = 'compact_tables'
-        limits = memory_of(name, memory_limit, chunk_bytes, whole_process)
-        target = path if to is None else Path(to)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with owned_folder(target.parent, f'.{target.name}.compact-') as work:
-            if to is None:
-                check_exchange(name, work)
-            made = work / path.name if to is None else target
-            source = stored_source(old.graph, old.times)
-            source.finish = lambda folder: _write_tables(
-                folder, old, limits[1], str(work)
-            )
-            ChunkedGraph.write(
-                made,
-                source,
-                chunk_bytes=chunk_bytes,
-                memory_limit=limits[0],
-                directories=directories,
-                progress=progress,
-            )
-            if to is None:
-                os.chmod(made, os.stat(path).st_mode & 0o777)
-                exchange(made, path)
-                sync(path.parent)
-        del old, source  # two folders would be in memory
+        _compact(path, to, target, memory_limit, whole_process, writing)
     return TableFolder(target)
+
+
+def _compact(
+    path: Path,
+    to: str | Path | None,
+    target: Path,
+    memory_limit: int | str,
+    whole_process: bool,
+    writing: dict[str, Any],
+) -> None:
+    """Writes ``target``; the old folder is no longer in memory then."""
+    name, directories = 'compact_tables', writing['directories']
+    old = TableFolder(path)
+    if to is None and (old.graph.meta.directories or directories):
+        raise ValueError(
+            f"{name}: 'to' must be given for several directories (got None "
+            f'for {path})'
+        )
+    limits = memory_of(
+        name, memory_limit, writing['chunk_bytes'], whole_process
+    )
+    if to is None and not old.graph.segments.entries:
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with owned_folder(target.parent, f'.{target.name}.compact-') as work:
+        if to is None:
+            check_exchange(name, work)
+        made = work / path.name if to is None else target
+        source = stored_source(old.graph, old.times)
+        source.finish = lambda folder: _write_tables(
+            folder, old, limits[1], str(work)
+        )
+        ChunkedGraph.write(made, source, memory_limit=limits[0], **writing)
+        if to is None:
+            os.chmod(made, os.stat(path).st_mode & 0o777)
+            exchange(made, path)
+            sync(path.parent)
 
 
 def _write_tables(

@@ -4,15 +4,17 @@ Seeds come in, arrays of :class:`EpochResults` go out. A hop reads each chunk
 that its frontier touches once, in order, one ahead.
 """
 
+import contextlib
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from torch_gsample.samplers.neighbor.time_interval import TimeInterval
 from torch_gsample.storage.chunks import chunk_arrays
 from torch_gsample.storage.columns import (
     RelationReader,
@@ -30,12 +32,15 @@ from torch_gsample.storage.format import (
     START,
     malformed,
 )
-from torch_gsample.storage.frontiers import next_keys
+from torch_gsample.storage.frontiers import Sampled, Times, next_keys
 from torch_gsample.storage.graph import ChunkedGraph
 from torch_gsample.storage.hops import Frontier
 from torch_gsample.storage.reading import ReadableFile, ReadAhead
 from torch_gsample.storage.sources import index_width
 from torch_gsample.storage.spill import Folder
+
+#: Pointers of columns, neighbours, ids and, if stored, times of edges.
+Draws: TypeAlias = tuple[Tensor, Tensor, Tensor, Tensor | None]
 
 #: Edges that are selected, or scanned for a selection, at a time.
 _SLICE = 1 << 20
@@ -54,7 +59,9 @@ class Epoch:
         fanouts (List[List[int]]): For each relation.
         options (Dict[str, Any]): Of the operators.
         weighted (bool): Whether weights are used.
-        times (torch.Tensor, optional): The distinct times of seeds, ascending.
+        times (torch.Tensor, optional): The distinct last times that nodes of
+            the frontier see, ascending.
+        interval (TimeInterval): Which edges a time sees.
         readers (List[RelationReader]): Read the edges of split nodes.
         stop (threading.Event): Set to end early.
         mask_bytes (int): Memory for a mask of nodes.
@@ -65,6 +72,7 @@ class Epoch:
     options: dict[str, Any]
     weighted: bool
     times: Tensor | None
+    interval: TimeInterval
     readers: list[RelationReader]
     stop: threading.Event
     mask_bytes: int
@@ -73,6 +81,12 @@ class Epoch:
     def num_times(self) -> int:
         """The number of keys of a node."""
         return 1 if self.times is None else len(self.times)
+
+    def stores_times(self, relation: int, hop: int) -> bool:
+        """Whether the times of sampled edges bound the next hop."""
+        by_edge = self.times is not None and self.interval.bound == 'edge'
+        timed = self.graph.meta.relations[relation].widths['time'] > 0
+        return by_edge and timed and hop + 1 < len(self.fanouts[relation])
 
 
 def sample_epoch(
@@ -89,7 +103,7 @@ def sample_epoch(
     graph = epoch.graph.sampler_graph()
     none = torch.empty(0, dtype=torch.int64)
     times = none if epoch.times is None else epoch.times
-    folder.write('times', [times])
+    folder.write('0-times', [times])
     keys = {
         t: folder.write(f'0-keys-{i}', [seeds.get(t, none)])
         for i, t in enumerate(graph.node_types)
@@ -100,24 +114,33 @@ def sample_epoch(
             _, dst = graph.end_types(edge_type)
             _sample_relation(epoch, hop, r, keys[dst], folder)
         if hop + 1 < hops:
+            reached: dict[Any, list[Sampled]] = {t: [] for t in keys}
+            for r, ends in enumerate(map(graph.end_types, graph.edge_types)):
+                part = keys[ends[1]], folder, f'{hop}-{r}'
+                reached[ends[0]].append(part)
+            follow = _next_times(epoch, hop, reached, folder)
             keys = {
                 t: folder.write(
                     f'{hop + 1}-keys-{i}',
                     next_keys(
-                        [
-                            (keys[dst], folder, f'{hop}-{r}')
-                            for r, (src, dst) in enumerate(
-                                map(graph.end_types, graph.edge_types)
-                            )
-                            if src == t
-                        ],
-                        epoch.num_times,
-                        graph.counts[t],
-                        epoch.mask_bytes,
+                        reached[t], follow, graph.counts[t], epoch.mask_bytes
                     ),
                 )
                 for i, t in enumerate(graph.node_types)
             }
+            epoch.times = follow.later
+
+
+def _next_times(
+    epoch: Epoch, hop: int, reached: dict[Any, list[Sampled]], folder: Folder
+) -> Times:
+    """Returns the times of a frontier and of the next; writes new ones."""
+    follow = Times(epoch.times, epoch.times, epoch.interval)
+    if epoch.times is not None and epoch.interval.bound == 'edge':
+        sampled = [part for parts in reached.values() for part in parts]
+        later = follow.distinct(sampled, epoch.mask_bytes // 8)
+        follow.later = folder.write(f'{hop + 1}-times', [later])
+    return follow
 
 
 def _sample_relation(
@@ -132,27 +155,32 @@ def _sample_relation(
         folder.writer(name + 'indptr') as indptr_out,
         folder.writer(name + 'row') as row_out,
         folder.writer(name + 'edge') as edge_out,
+        contextlib.ExitStack() as stack,
     ):
+        time_out = None
+        if epoch.stores_times(r, hop):
+            time_out = stack.enter_context(folder.writer(name + 'time'))
+            time_out.append(torch.empty(0, dtype=torch.int64))
         indptr_out.append(torch.zeros(1, dtype=torch.int64))
         row_out.append(torch.empty(0, dtype=row_type))
         edge_out.append(torch.empty(0, dtype=edge_type))
-        for indptr, row, edge in _draws(epoch, hop, r, keys):
+        for indptr, row, edge, time in _draws(epoch, hop, r, keys):
             folder.release()
             indptr_out.append(total + indptr[1:])
             row_out.append(row.to(row_type))
             edge_out.append(edge.to(edge_type))
+            if time_out is not None and time is not None:
+                time_out.append(time)
             total += len(row)
 
 
-def _draws(
-    epoch: Epoch, hop: int, r: int, keys: Tensor
-) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+def _draws(epoch: Epoch, hop: int, r: int, keys: Tensor) -> Iterator[Draws]:
     """Yields the draws of columns, in order."""
     meta = epoch.graph.meta.relations[r]
     fanout = epoch.fanouts[r][hop]
     if fanout == 0 or len(keys) == 0:
         empty = torch.empty(0, dtype=torch.int64)
-        yield torch.zeros(len(keys) + 1, dtype=torch.int64), empty, empty
+        yield torch.zeros(len(keys) + 1, dtype=torch.int64), empty, empty, None
         return
     pieces = _cut_frontier(meta.chunks, keys, epoch.num_times)
     whole = [chunk for chunk, split, _, _ in pieces if not split]
@@ -173,18 +201,19 @@ def _draws(
 
 def _sample_split(
     epoch: Epoch, hop: int, r: int, keys: Tensor
-) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+) -> Iterator[Draws]:
     """Draws at a node whose edges span several chunks, by single reads."""
     reader, fanout = epoch.readers[r], epoch.fanouts[r][hop]
     _, degree = reader.bounds(keys[:1] // epoch.num_times)
     for part in _slices(degree.expand(len(keys))):
-        yield reader.draw(
+        yield reader.draw_timed(
             r,
             hop,
             _frontier(epoch, keys[part]),
             fanout,
             epoch.options,
             epoch.weighted,
+            epoch.stores_times(r, hop),
         )
 
 
@@ -237,7 +266,7 @@ def _sample_chunk(
     chunk: int,
     arrays: dict[str, np.ndarray],
     keys: Tensor,
-) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+) -> Iterator[Draws]:
     meta, fanout = epoch.graph.meta.relations[r], epoch.fanouts[r][hop]
     row = meta.chunks[chunk]
     tensors = {k: torch.from_numpy(v) for k, v in arrays.items()}
@@ -286,7 +315,9 @@ def _sample_chunk(
         position = at + int(row[FIRST])
         check_neighbors(file.path, meta, neighbor, position)
         ids = tensors.get('edge_id')
-        yield indptr, neighbor, position if ids is None else ids[at]
+        edge = position if ids is None else ids[at]
+        stored = epoch.stores_times(r, hop)
+        yield indptr, neighbor, edge, tensors['time'][at] if stored else None
 
 
 def _slices(cost: Tensor) -> Iterator[slice]:

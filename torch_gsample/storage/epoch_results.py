@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from torch_gsample.storage.columns import concat_ranges
 from torch_gsample.storage.drawn import Drawn
 from torch_gsample.storage.hops import Frontier
 from torch_gsample.storage.sorted_keys import SortedKeys
@@ -55,7 +56,7 @@ class EpochResults:
         Raises:
             ValueError: If one was not prepared.
         """
-        key, times = frontier.node, self._whole('times')
+        key, times = frontier.node, self._times_of(hop)
         if frontier.time is not None:
             rank = torch.searchsorted(times, frontier.time)
             known = times[rank.clamp(max=len(times) - 1)] == frontier.time
@@ -70,6 +71,41 @@ class EpochResults:
             for name in ('indptr', 'row', 'edge')
         )
         return Drawn.look_up(indptr, row, edge, place)
+
+    def draw_timed(
+        self,
+        relation: int,
+        dst: int,
+        hop: int,
+        frontier: Frontier,
+        threads: int,
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+        """Returns the draws of columns, with times where they were stored.
+
+        See :data:`~torch_gsample.samplers.neighbor.edge_bound.Select`.
+
+        Raises:
+            ValueError: If one was not prepared.
+        """
+        drawn = self.draw(relation, dst, hop, frontier, threads)
+        length = drawn.offset.diff()
+        position = concat_ranges(drawn.start, length)
+        first, out = drawn.start.numpy(), []
+        for name in ('row', 'edge', 'time'):
+            array = self._arrays.get(f'{hop}-{relation}-{name}')
+            if array is None:
+                continue
+            array.check(first, first + length.numpy())
+            out.append(array.tensor[position].long())
+            if array.is_on_disk:
+                array.release()
+        row, edge, *time = out
+        return drawn.offset, row, edge, time[0] if time else None
+
+    def _times_of(self, hop: int) -> Tensor:
+        """Returns the times of a frontier; those of seeds if not its own."""
+        name = f'{hop}-times'
+        return self._whole(name if name in self._arrays else '0-times')
 
     def _whole(self, name: str) -> Tensor:
         self._arrays[name].check_all()

@@ -16,8 +16,14 @@ from torch_geometric.sampler.base import SubgraphType
 from typing_extensions import Unpack
 
 from torch_gsample import rng
-from torch_gsample.options import DiskOptions, TimeInclusive, checked_names
+from torch_gsample.options import (
+    DiskOptions,
+    TimeBound,
+    TimeInclusive,
+    checked_names,
+)
 from torch_gsample.owned_folder import OwnedFolder
+from torch_gsample.samplers.neighbor.edge_bound import Select
 from torch_gsample.samplers.neighbor.node_wise import NumNeighborsType
 from torch_gsample.samplers.neighbor.time_interval import TimeInterval
 from torch_gsample.storage.background import Background
@@ -59,9 +65,12 @@ class StreamingSampler(DiskSampler):
             in memory; default: the system's temporary folder.
         trigger (float, optional): The share of an epoch after which the next
             one is prepared; above 1 it never is.
-        time_inclusive (str, optional): See :class:`RandomReadSampler`. The
-            bound is always the time of the seed: an epoch is sampled before
-            its batches are known.
+        time_bound (str, optional): ``'seed'`` or ``'edge'``, see
+            :class:`NeighborSampler`. An epoch is sampled before its batches
+            are known, so there is no ``'batch'``. With ``'edge'``, a hop has
+            as many distinct times as its sampled edges, and results take 8
+            bytes more for each of them.
+        time_inclusive (str, optional): See :class:`RandomReadSampler`.
         **options (optional): All others are as in :class:`DiskSampler`.
 
     Raises:
@@ -96,6 +105,7 @@ class StreamingSampler(DiskSampler):
         memory_limit: int = 4 << 30,
         spill_dir: str | Path | None = None,
         trigger: float = 0.8,
+        time_bound: TimeBound = 'seed',
         time_inclusive: TimeInclusive = 'both',
         **options: Unpack[DiskOptions],
     ):
@@ -106,7 +116,12 @@ class StreamingSampler(DiskSampler):
                 f'{options["rng_scope"]!r})'
             )
         base = subgraph_type, replace, disjoint, temporal_strategy
-        self.interval = TimeInterval(inclusive=time_inclusive)
+        self.interval = TimeInterval(time_bound, time_inclusive)
+        if time_bound == 'batch':
+            raise ValueError(
+                "StreamingSampler: 'time_bound' must be 'seed' or 'edge', "
+                "because whole epochs are sampled at once (got 'batch')"
+            )
         super().__init__(graph, num_neighbors, *base, **options)
         graph.refuse_segments('StreamingSampler')
         lengths = [r.chunks[:, LENGTH] for r in graph.meta.relations]
@@ -216,6 +231,7 @@ class StreamingSampler(DiskSampler):
             options,
             self.use_weights,
             distinct,
+            self.interval,
             reads.readers(),
             stop,
             self._spare // 8,
@@ -270,18 +286,7 @@ class StreamingSampler(DiskSampler):
         self, fanouts: list[list[int]], options: dict[str, Any]
     ) -> Draw:
         """Returns the function that looks up the frontiers of a batch."""
-        epoch = int(options['key'][0, 1])
-        results = self._wait_for(epoch)
-        if results.facts['fanouts'] != fanouts:
-            raise ValueError(
-                f'StreamingSampler: epoch {epoch} was prepared with '
-                f"'num_neighbors' {results.facts['fanouts']} (got {fanouts})"
-            )
-        types = {t: i for i, t in enumerate(self.graph.node_types)}
-        targets = [
-            types[self.graph.end_types(t)[1]] for t in self.graph.edge_types
-        ]
-
+        results, targets = self._results_of(fanouts, options)
         threads = options['num_threads'] or torch.get_num_threads()
 
         def draw(relation: int, hop: int, frontier: Frontier) -> Drawn:
@@ -290,6 +295,43 @@ class StreamingSampler(DiskSampler):
             )
 
         return draw
+
+    def select_edges(
+        self, fanouts: list[list[int]], options: dict[str, Any]
+    ) -> Select:
+        """Returns the lookup of edges whose times bound later hops."""
+        results, targets = self._results_of(fanouts, options)
+        threads = options['num_threads'] or torch.get_num_threads()
+
+        def select(
+            relation: int,
+            hop: int,
+            node: Tensor,
+            root: Tensor | None,
+            latest: Tensor,
+        ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+            frontier = Frontier(node, root, latest)
+            return results.draw_timed(
+                relation, targets[relation], hop, frontier, threads
+            )
+
+        return select
+
+    def _results_of(
+        self, fanouts: list[list[int]], options: dict[str, Any]
+    ) -> tuple[EpochResults, list[int]]:
+        """Returns the results of an epoch, and the targets of relations."""
+        epoch = int(options['key'][0, 1])
+        results = self._wait_for(epoch)
+        if results.facts['fanouts'] != fanouts:
+            raise ValueError(
+                f'StreamingSampler: epoch {epoch} was prepared with '
+                f"'num_neighbors' {results.facts['fanouts']} (got {fanouts})"
+            )
+        types = {t: i for i, t in enumerate(self.graph.node_types)}
+        return results, [
+            types[self.graph.end_types(t)[1]] for t in self.graph.edge_types
+        ]
 
     def sample_from_nodes(
         self, inputs: NodeSamplerInput, **kwargs: Any

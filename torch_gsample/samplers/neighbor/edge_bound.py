@@ -99,7 +99,7 @@ def sample_by_edge_time(
             new = _Nodes(source.long(), latest, nodes.tree[at])
             row = torch.arange(ends[src], ends[src] + len(new)).to(at)
             ends[src] += len(new)
-            edges[r].append((row, at + begins[dst], edge))
+            edges[r].append((row, at + begins[dst], edge.long()))
             reached[src].append(new)
         frontier = [
             _joined(part, nodes)

@@ -25,7 +25,6 @@ from typing import Any
 
 import duckdb
 import torch
-from sklearn.metrics import roc_auc_score
 from torch import Tensor, nn
 
 NEEDED = 'relbench', 'torch_frame', 'pyg_lib'
@@ -191,6 +190,8 @@ class Model(nn.Module):
 
 def train(loader: Any, batches: int, unit: int) -> float:
     """Trains on some batches; returns the AUC of those that follow."""
+    from sklearn.metrics import roc_auc_score
+
     torch.manual_seed(0)
     model = Model()
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)

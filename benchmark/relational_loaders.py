@@ -90,6 +90,8 @@ def of_relbench(path: str, args: argparse.Namespace) -> tuple[Any, Any]:
             t: source.execute(f'FROM {t} ORDER BY id').df() for t in kinds
         }
         row, cutoff, label = read_task(source)
+    # RelBench reads times as nanoseconds.
+    frames['sale']['time'] = frames['sale']['time'].astype('datetime64[ns]')
     tables = {
         name: Table(
             frame,

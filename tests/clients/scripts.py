@@ -78,7 +78,10 @@ ARGUMENTS = {
         ['--epochs', '3', '--batch_size', '64', '--num_workers', '1'],
     ),
     'ogbn_train.py': (
-        ['--dataset', 'ogbn-arxiv', '-e', '2', '-le', '2'],
+        [
+            *('--dataset', 'ogbn-arxiv', '-e', '2', '--num_workers', '1'),
+            *('--fan_out', '5', '--hidden_channels', '32'),
+        ],
         ['--dataset', 'ogbn-products', '--model', 'SAGE', '-e', '2'],
     ),
 }

@@ -6,9 +6,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from torch_gsample.samplers.neighbor.edge_bound import Select
 from torch_gsample.storage.columns import concat_ranges
 from torch_gsample.storage.drawn import Drawn
-from torch_gsample.storage.hops import Frontier
+from torch_gsample.storage.hops import Draw, Frontier
 from torch_gsample.storage.sorted_keys import SortedKeys
 from torch_gsample.storage.spill import read_manifest, stamp
 from torch_gsample.storage.spill_array import SpillArray
@@ -42,6 +43,33 @@ class EpochResults:
     def is_stale(self) -> bool:
         """Whether the epoch was prepared again with other seeds."""
         return stamp(self.folder) not in (None, self._stamp)
+
+    def lookups(self, targets: list[int], threads: int) -> tuple[Draw, Select]:
+        """Returns the functions that look up frontiers; the second with times.
+
+        Args:
+            targets (List[int]): The node type of each relation's columns.
+            threads (int): The maximum number of threads.
+        """
+
+        def draw(relation: int, hop: int, frontier: Frontier) -> Drawn:
+            return self.draw(
+                relation, targets[relation], hop, frontier, threads
+            )
+
+        def select(
+            relation: int,
+            hop: int,
+            node: Tensor,
+            root: Tensor | None,
+            latest: Tensor,
+        ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+            frontier = Frontier(node, root, latest)
+            return self.draw_timed(
+                relation, targets[relation], hop, frontier, threads
+            )
+
+        return draw, select
 
     def draw(
         self,

@@ -27,13 +27,17 @@ from torch_gsample.samplers.neighbor.edge_bound import Select
 from torch_gsample.samplers.neighbor.node_wise import NumNeighborsType
 from torch_gsample.samplers.neighbor.time_interval import TimeInterval
 from torch_gsample.storage.background import Background
-from torch_gsample.storage.drawn import Drawn
 from torch_gsample.storage.epoch import Epoch, sample_epoch
+from torch_gsample.storage.epoch_folders import (
+    close_inherited,
+    remove_all,
+    remove_others,
+)
 from torch_gsample.storage.epoch_results import EpochResults
 from torch_gsample.storage.format import LENGTH
 from torch_gsample.storage.frontiers import seed_keys
 from torch_gsample.storage.graph import ChunkedGraph
-from torch_gsample.storage.hops import Draw, Frontier
+from torch_gsample.storage.hops import Draw
 from torch_gsample.storage.random_read import RandomReads
 from torch_gsample.storage.sampler import DiskSampler
 from torch_gsample.storage.spill import Folder
@@ -142,7 +146,7 @@ class StreamingSampler(DiskSampler):
         self._begin_process()
         self._owner = os.getpid()
         self._close: Callable[[], object] = weakref.finalize(
-            self, _remove, self._owner, self._state, folder
+            self, remove_all, self._owner, self._state, folder
         )
 
     _seeds: NodeSamplerInput | None
@@ -251,9 +255,7 @@ class StreamingSampler(DiskSampler):
         self._results = {
             e: r for e, r in self._results.items() if epoch - 1 <= e < epoch
         }
-        folders = self._state['folders']
-        for old in [e for e in folders if not epoch - 1 <= e < epoch]:
-            folders.pop(old).remove()
+        remove_others(self._state, epoch)
 
     # Sampling ################################################################
 
@@ -286,41 +288,17 @@ class StreamingSampler(DiskSampler):
         self, fanouts: list[list[int]], options: dict[str, Any]
     ) -> Draw:
         """Returns the function that looks up the frontiers of a batch."""
-        results, targets = self._results_of(fanouts, options)
-        threads = options['num_threads'] or torch.get_num_threads()
-
-        def draw(relation: int, hop: int, frontier: Frontier) -> Drawn:
-            return results.draw(
-                relation, targets[relation], hop, frontier, threads
-            )
-
-        return draw
+        return self._lookups(fanouts, options)[0]
 
     def select_edges(
         self, fanouts: list[list[int]], options: dict[str, Any]
     ) -> Select:
         """Returns the lookup of edges whose times bound later hops."""
-        results, targets = self._results_of(fanouts, options)
-        threads = options['num_threads'] or torch.get_num_threads()
+        return self._lookups(fanouts, options)[1]
 
-        def select(
-            relation: int,
-            hop: int,
-            node: Tensor,
-            root: Tensor | None,
-            latest: Tensor,
-        ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
-            frontier = Frontier(node, root, latest)
-            return results.draw_timed(
-                relation, targets[relation], hop, frontier, threads
-            )
-
-        return select
-
-    def _results_of(
+    def _lookups(
         self, fanouts: list[list[int]], options: dict[str, Any]
-    ) -> tuple[EpochResults, list[int]]:
-        """Returns the results of an epoch, and the targets of relations."""
+    ) -> tuple[Draw, Select]:
         epoch = int(options['key'][0, 1])
         results = self._wait_for(epoch)
         if results.facts['fanouts'] != fanouts:
@@ -329,9 +307,11 @@ class StreamingSampler(DiskSampler):
                 f"'num_neighbors' {results.facts['fanouts']} (got {fanouts})"
             )
         types = {t: i for i, t in enumerate(self.graph.node_types)}
-        return results, [
-            types[self.graph.end_types(t)[1]] for t in self.graph.edge_types
-        ]
+        threads = options['num_threads'] or torch.get_num_threads()
+        return results.lookups(
+            [types[self.graph.end_types(t)[1]] for t in self.graph.edge_types],
+            threads,
+        )
 
     def sample_from_nodes(
         self, inputs: NodeSamplerInput, **kwargs: Any
@@ -358,7 +338,7 @@ class StreamingSampler(DiskSampler):
         )
 
     def _find(self, epoch: int) -> EpochResults | None:
-        _close_inherited(self._state)
+        close_inherited(self._state)
         results = self._results.get(epoch)
         if results is None or results.is_stale():
             results = EpochResults.find(self._disk / f'{epoch}')
@@ -409,28 +389,3 @@ def _equal(a: Any, b: Any) -> bool:
     if isinstance(a, Tensor) and isinstance(b, Tensor):
         return torch.equal(a, b)
     return a is b or (not isinstance(a, Tensor) and a == b)
-
-
-def _close_inherited(state: dict[str, Any]) -> None:
-    """Closes the inherited result files of a forked process.
-
-    They would hold memory that their owner has freed.
-    """
-    folders = state['folders']
-    for epoch in [e for e, f in folders.items() if f.process != os.getpid()]:
-        folders.pop(epoch).close()
-
-
-def _remove(owner: int, state: dict[str, Any], folder: OwnedFolder) -> None:
-    """Stops the thread of a sampler and removes its results.
-
-    A forked process has a copy, and does neither.
-    """
-    if os.getpid() != owner:
-        return
-    work, state['work'] = state['work'], None
-    if work is not None:
-        work.stop()
-    for results in state['folders'].values():
-        results.close()
-    folder.remove()

@@ -18,10 +18,11 @@ from torch_gsample.fusion.calls import (
     current,
     recomputed,
 )
-from torch_gsample.fusion.cells import TiledCell
+from torch_gsample.fusion.cells import TiledCell, TypedProduct
 from torch_gsample.fusion.forms import PlanError, to_destinations
 from torch_gsample.fusion.record import make_plan
 from torch_gsample.fusion.report import print_report
+from torch_gsample.fusion.row_rules import tensors_of
 from torch_gsample.fusion.rows import (
     FirstRows,
     Origin,
@@ -117,9 +118,9 @@ class FusedLayer(_Fused):
                 with again:
                     return again.run_layer(module, layer, own, args, kwargs)
         x: Any = args[0] if args else kwargs.get('x')
-        rows = x[0] if isinstance(x, (tuple, list)) else x
-        if isinstance(rows, FirstRows):
-            raise unseen(f'{layer}, outside of its model,', rows)
+        partial = tensors_of(args, kwargs, FirstRows)
+        if partial:
+            raise unseen(f'{layer}, outside of its model,', partial[0])
         # To PyG's layers, edges that know their batch are slower.
         args = tuple(map(_plain_edges, args))
         kwargs = {name: _plain_edges(x) for name, x in kwargs.items()}
@@ -204,6 +205,8 @@ def _is_traced() -> bool:
 
 
 def _plain_edges(x: Any) -> Any:
+    if isinstance(x, dict):
+        return {key: _plain_edges(y) for key, y in x.items()}
     return x.plain if isinstance(x, BatchEdgeIndex) else x
 
 
@@ -226,6 +229,10 @@ class FusedNorm(_Fused):
 
 class FusedCell(_Fused, TiledCell):
     """A recurrent cell of a layer."""
+
+
+class FusedProduct(_Fused, TypedProduct):
+    """A product of rows by the weight of their type."""
 
 
 class FusedModel(_Fused):
@@ -324,6 +331,7 @@ _ROLES: dict[str, Any] = {
     'model': FusedModel,
     'norm': FusedNorm,
     'cell': FusedCell,
+    'product': FusedProduct,
 }
 
 
@@ -338,7 +346,8 @@ def change_class(
 
     Args:
         module (torch.nn.Module): The module.
-        role (str): ``'layer'``, ``'model'``, ``'norm'`` or ``'cell'``.
+        role (str): ``'layer'``, ``'model'``, ``'norm'``, ``'cell'`` or
+            ``'product'``.
         known (Any): Its properties.
         base (Type, optional): The class that computes it; its own if None.
         original (Type, optional): Its class before; its own if None.

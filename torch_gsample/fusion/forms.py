@@ -73,8 +73,15 @@ def block_at(edges: Any, level: int) -> Any:
     return edges.block(level)
 
 
-def as_block(values: Arguments, block: Block) -> Arguments:
+def as_block(values: Arguments, block: Any) -> Arguments:
     """Of layers of :mod:`torch_gsample.vertex.nn`: these take blocks."""
+    if isinstance(block, HeteroBlock):
+        out = as_dicts(values, block)
+        for name, value in values.items():
+            if value is edges_of(values):
+                parts = {key: block[key] for key in value}
+                out[name] = HeteroBlock(parts, block.num_src, block.num_dst)
+        return out
     out = dict(values)
     for name, value in values.items():
         if isinstance(value, FirstRows):
@@ -114,7 +121,9 @@ def as_dicts(values: Arguments, block: HeteroBlock) -> Arguments:
         if isinstance(value, Tensor) and value.dim():
             raise PlanError(f"argument '{name}' is of no type")
         if isinstance(value, dict):
-            out[name] = {key: _of_type(key, x, block) for key, x in value.items()}
+            out[name] = {
+                key: _of_type(key, x, block) for key, x in value.items()
+            }
     return out
 
 
@@ -136,9 +145,10 @@ def forms_for(edges: Any, is_fused: bool) -> list[str]:
         edges (Any): The result of :func:`edges_of`.
         is_fused (bool): Whether the layer is one of ours.
     """
-    if isinstance(edges, dict):
-        return ['dicts']
-    return [*(['block'] if is_fused else []), 'pair', 'rows', 'square']
+    others = (
+        ['dicts'] if isinstance(edges, dict) else ['pair', 'rows', 'square']
+    )
+    return ['block', *others] if is_fused else others
 
 
 def to_destinations(

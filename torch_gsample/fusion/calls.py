@@ -114,6 +114,8 @@ class State:
     messages: dict[str, tuple[bool, str]] = field(default_factory=dict)
     #: The calls of layers, once they were recorded.
     steps: list[Step] | None = None
+    #: Whether the model was called, or its layers without it, with a warning.
+    is_called: bool = False
     #: Why blocks do not serve the model, in training or not.
     refused: dict[bool, str] = field(default_factory=dict)
 

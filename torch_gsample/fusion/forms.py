@@ -35,15 +35,15 @@ def edges_of(values: Arguments) -> Any:
     """
     edges = values.get('edge_index', values.get('edge_index_dict'))
     if not isinstance(edges, dict):
-        return edges if _knows_blocks(edges) else None
+        return edges if knows_blocks(edges) else None
     batches = {
-        id(x.batch) if _knows_blocks(x) and x.edge_type == key else None
+        id(x.batch) if knows_blocks(x) and x.edge_type == key else None
         for key, x in edges.items()
     }
     return edges if len(batches) == 1 and None not in batches else None
 
 
-def _knows_blocks(edges: Any) -> bool:
+def knows_blocks(edges: Any) -> bool:
     """Whether edges carry blocks, and were not changed."""
     return isinstance(edges, BatchEdgeIndex) and edges.is_known
 

@@ -121,6 +121,8 @@ class FusedLayer(_Fused):
         partial = tensors_of(args, kwargs, FirstRows)
         if partial:
             raise unseen(f'{layer}, outside of its model,', partial[0])
+        if call is None and not state.is_called:
+            _warn_outside(state, layer, args, kwargs)
         # To PyG's layers, edges that know their batch are slower.
         args = tuple(map(_plain_edges, args))
         kwargs = {name: _plain_edges(x) for name, x in kwargs.items()}
@@ -199,6 +201,20 @@ def _are_few(x: Any, min_nodes: int) -> bool:
     )
 
 
+def _warn_outside(state: State, layer: Layer, args: Any, kwargs: Any) -> None:
+    """Warns once that layers run without their model, on whole batches."""
+    edges = next(marked_edges(*args, *kwargs.values()), None)
+    if edges is None or edges.batch.num_nodes < state.min_nodes:
+        return
+    state.is_called = True
+    warnings.warn(
+        f'fuse: {layer} runs on whole batches, not on blocks: it was called '
+        f"outside of {state.name}'s forward. Fuse the module that you call, "
+        f'such as an encoder',
+        stacklevel=4,
+    )
+
+
 def _is_traced() -> bool:
     """Whether a graph is made of what runs: that of PyG's own code."""
     return torch.compiler.is_compiling() or torch.jit.is_tracing()
@@ -246,6 +262,7 @@ class FusedModel(_Fused):
         if _is_traced() or current.call is not None:
             return own(*args, **kwargs)
         state = self._gsample_model
+        state.is_called = True
         model: Any = self
         if not _is_served(model, state, args, kwargs):
             return own(*args, **kwargs)

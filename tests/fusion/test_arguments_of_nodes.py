@@ -8,7 +8,14 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 from torch_geometric import nn as pyg
 
-from tests.fusion.models import CLASSES, METADATA, WIDTH, batches, graph
+from tests.fusion.models import (
+    CLASSES,
+    EDGE_TYPES,
+    METADATA,
+    WIDTH,
+    batches,
+    graph,
+)
 from tests.fusion.models import typed_graph as typed
 from tests.fusion.test_exact import (
     assert_same,
@@ -20,6 +27,7 @@ from tests.fusion.test_exact import (
 from tests.fusion.test_exact import typed as of_types
 from torch_gsample import fuse
 from torch_gsample.fusion import cells
+from torch_gsample.fusion.forms import edges_of
 
 
 @pytest.fixture(autouse=True)
@@ -138,8 +146,6 @@ def test_layers_of_dicts_compute_blocks(kind):
     lines = fusion.report().splitlines()
     assert ['whole batch' in line for line in lines] == 4 * [False]
     depth = ['of 2 hops', 'of 1 hop', 'the seeds']
-    if kind == 'skipping':
-        depth[0] = 'of 2 hops'
     for line, level in zip(lines[1:], depth, strict=True):
         assert level in line
 
@@ -159,16 +165,27 @@ def test_layers_of_dicts_read_fewer_rows():
     assert rows[0] > rows[1] > rows[2]
 
 
-def test_edges_of_two_batches_in_a_dict_run_on_whole_batches():
-    first, second = batches(typed())
+def test_dicts_of_edges_are_those_of_one_batch_by_relation():
+    first, second = (batch.edge_index_dict for batch in batches(typed()))
+    known = {'edge_index_dict': first}
+    assert edges_of(known) is first
+    one, other = EDGE_TYPES[:2]
+    assert edges_of({'edge_index_dict': {**first, one: second[one]}}) is None
+    assert edges_of({'edge_index_dict': {one: first[other]}}) is None
+    assert edges_of({'edge_index_dict': {one: first[one].plain}}) is None
+    assert edges_of({'edge_index_dict': {}}) is None
+
+
+def test_a_dict_with_other_edges_runs_on_whole_batches():
+    batch = batches(typed())[0]
     model = Transformer()
     want = copy.deepcopy(model)
     fuse(model, min_nodes=0, verbose=False)
-    edges = dict(first.edge_index_dict)
-    edges['a', 'cites', 'a'] = second.edge_index_dict['a', 'cites', 'a'][:, :0]
+    edges = dict(batch.edge_index_dict)
+    edges['a', 'cites', 'a'] = edges['a', 'cites', 'a'][:, ::2]
     with pytest.warns(UserWarning, match='edges are not those of a batch'):
-        out = model(first.x_dict, edges)['a']
-    assert torch.allclose(out, want(first.x_dict, edges)['a'])
+        out = model(batch.x_dict, edges)['a']
+    assert torch.allclose(out, want(batch.x_dict, edges)['a'])
 
 
 def test_means_over_all_nodes_of_a_type_run_on_whole_batches():

@@ -305,9 +305,8 @@ def _levels(calls: list[_Recorded], whole: Any) -> list[int]:
 
     Of each node of the autograd graph, the most layers on a path from the
     outputs of the model; layers that run on whole batches read all. What no
-    path reaches, nothing is known of: all of it is computed. Outputs of one
-    layer (of several node types) have one level: the last one of those that
-    are reached.
+    path reaches, nothing is known of: all of it is computed. A layer has one
+    level for its outputs of all node types: that of those which are read.
     """
     roots = [
         x.grad_fn
@@ -315,31 +314,23 @@ def _levels(calls: list[_Recorded], whole: Any) -> list[int]:
         if isinstance(x, Tensor) and x.grad_fn is not None
     ]
     costs: dict[Any, int] = {}
-    least: dict[Any, int] = dict.fromkeys(roots, 0)
+    level: dict[Any, int] = dict.fromkeys(roots, 0)
     reached = set(_order(roots))
     for call in calls:
         is_read = not reached.isdisjoint(call.nodes)
         for node in call.nodes:
             costs[node] = ALL if call.form is None else 1
-            least[node] = 0 if is_read else ALL
-    order = list(reversed(_order([*roots, *costs])))
-    while True:
-        level = dict(least)
-        for node in order:
-            below = level.get(node, 0) + costs.get(node, 0)
-            for parent, _ in node.next_functions:
-                if parent is not None:
-                    level[parent] = max(level.get(parent, 0), below)
-        out = [
-            min(max((level[n] for n in call.nodes), default=ALL), ALL)
-            for call in calls
-        ]
-        shared = dict(least)
-        for call, highest in zip(calls, out, strict=True):
-            shared.update(dict.fromkeys(call.nodes, highest))
-        if shared == least:
-            return out
-        least = shared
+            if not is_read:
+                level[node] = ALL
+    for node in reversed(_order([*roots, *costs])):
+        below = level.get(node, 0) + costs.get(node, 0)
+        for parent, _ in node.next_functions:
+            if parent is not None:
+                level[parent] = max(level.get(parent, 0), below)
+    return [
+        min(max((level.get(n, 0) for n in call.nodes), default=ALL), ALL)
+        for call in calls
+    ]
 
 
 def _order(roots: list[Any]) -> list[Any]:

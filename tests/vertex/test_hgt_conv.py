@@ -143,10 +143,9 @@ def test_derivatives_are_those_of_numerical_differences():
     x, graph = given(sizes={'a': 3, 'b': 2, 'c': 2}, edges=3)
     _, ours = pair(WIDTH)
     keys = list(x)
-    p_rel = ours.p_rel['a__to__b']
+    p_rel = ours.p_rel['a__to__b']  # changed in place by the checks
 
-    def run(scale, *features):
-        ours.p_rel['a__to__b'].data = scale.data
+    def run(_, *features):
         out = ours(dict(zip(keys, features, strict=True)), graph)
         return torch.cat([y.flatten()[::5] for y in out.values()])
 
@@ -219,6 +218,13 @@ def test_graphs_are_merged_once_and_again_after_a_change(monkeypatch):
     graph['a', 'to', 'b'][1, 0] = (graph['a', 'to', 'b'][1, 0] + 1) % 5
     assert_same(theirs, ours, x, graph)
     assert len(made) == 2
+
+
+def test_one_tensor_may_be_the_edges_of_several_relations():
+    x, graph = given(sizes=dict.fromkeys(SIZES, 7))
+    edges = graph['a', 'to', 'b']
+    for keys in (EDGE_TYPES[:1], EDGE_TYPES[3:4], EDGE_TYPES[:2]):
+        assert_same(*pair(), x, dict.fromkeys(keys, edges))
 
 
 @pytest.mark.parametrize(

@@ -233,6 +233,20 @@ class Resting(pyg.MessagePassing):
         return h_j
 
 
+class Weighing(pyg.MessagePassing):
+    """Takes a feature of edges whose name does not say so."""
+
+    def __init__(self):
+        super().__init__('mean')
+        self.lin = nn.Linear(WIDTH, WIDTH)
+
+    def forward(self, x, edge_index, strength):
+        return self.lin(self.propagate(edge_index, x=x, w=strength))
+
+    def message(self, x_j, w):
+        return x_j * w.view(-1, 1)
+
+
 MLP = lambda n: nn.Sequential(nn.Linear(n, WIDTH), nn.Tanh())  # noqa: E731
 SEVERAL = {
     'HEATConv': (
@@ -258,6 +272,10 @@ SEVERAL = {
     'other names': (
         Resting,
         lambda c, x, x0, e, n, t: c(x, x0, e),
+    ),
+    'weights of edges': (
+        Weighing,
+        lambda c, x, x0, e, n, t: c(x, e, 1.0 + t),
     ),
     'computed rows': (
         Resting,

@@ -230,7 +230,9 @@ def _of_edges(
             continue
         if name == 'edge_index':
             out[name] = value.plain[:, : block.num_edges]  # type: ignore
-        elif name.startswith('edge_') and value.shape[0] == num_edges:
+        elif value.shape[0] == num_edges and (
+            name.startswith('edge_') or num_edges != num_nodes
+        ):
             out[name] = value[: block.num_edges]
         elif name == 'x' or _has_rows(value, num_nodes):
             out[name] = narrowed(value)

@@ -278,10 +278,9 @@ def _is_right(
         inner.in_layer = inner.is_trial = True
         with torch.no_grad(), inner:
             out = inner.run_form(form, forward, values, block)
+        want, counts = whole, block.num_dst
         if not isinstance(block, HeteroBlock):
-            out, want, counts = {0: out}, {0: whole}, {0: block.num_dst}
-        else:
-            want, counts = whole, block.num_dst
+            out, want, counts = {0: out}, {0: whole}, {0: counts}
         if not isinstance(out, dict) or out.keys() != want.keys():
             return False
         if not all(_has(out[k], want[k], counts[k]) for k in want):

@@ -93,10 +93,13 @@ def _merged(
     num_src: Mapping[str, int],
     num_dst: Mapping[str, int],
 ) -> Merged:
-    starts, count = {}, 0
-    for kind, rows in num_dst.items():
-        starts[kind], count = count, count + rows
-    ends, sources, total = [], [], 0
+    starts: dict[str, int] = {}
+    count = 0
+    for kind in num_dst:
+        starts[kind], count = count, count + num_dst[kind]
+    ends: list[Tensor] = []
+    sources: list[tuple[Any, Tensor | None]] = []
+    total = 0
     for key in sorted(edges, key=lambda key: list(num_src).index(key[0])):
         part = edges[key]
         edge_index = part.edge_index if isinstance(part, Block) else part

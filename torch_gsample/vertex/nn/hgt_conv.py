@@ -148,7 +148,8 @@ class HGTConv(nn.HGTConv):
 
     def _sources(self, x_dict: Any, graph: Merged) -> tuple[Tensor, Tensor]:
         """Returns keys and values of the sources of each relation."""
-        keys, values = [], []
+        keys: list[Tensor] = []
+        values: list[Tensor] = []
         for edge_type, x in graph.rows_of(x_dict):
             scale = self.p_rel['__'.join(edge_type)].view(-1, 1, 1)
             scale = scale / math.sqrt(self.out_channels // self.heads)

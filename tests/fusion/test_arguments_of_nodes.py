@@ -89,6 +89,18 @@ class Recomputed(Transformer):
         return x
 
 
+class Repeated(Transformer):
+    """One layer three times, whose activations are not kept."""
+
+    def __init__(self):
+        super().__init__(layers=1)
+
+    def forward(self, x, edge_index):
+        for _ in range(3):
+            x = checkpoint(self.convs[0], x, edge_index, use_reentrant=False)
+        return x
+
+
 class Weighted(pyg.MessagePassing):
     """A layer of dicts that has features of the edges of each type."""
 
@@ -148,6 +160,11 @@ def test_layers_of_dicts_compute_blocks(kind):
     depth = ['of 2 hops', 'of 1 hop', 'the seeds']
     for line, level in zip(lines[1:], depth, strict=True):
         assert level in line
+
+
+@pytest.mark.filterwarnings('error:fuse')
+def test_a_checkpoint_of_a_repeated_layer_recomputes_its_own_block():
+    assert_same(Repeated(), of_types, typed_seeds, batches(typed()))
 
 
 def test_layers_of_dicts_read_fewer_rows():

@@ -29,7 +29,7 @@ from torch_geometric import nn as pyg
 
 from torch_gsample import NeighborSampler, fuse
 from torch_gsample.datasets import DebianPackages
-from torch_gsample.fusion.calls import knows_blocks
+from torch_gsample.fusion.forms import knows_blocks
 from torch_gsample.loader import NeighborLoader
 
 FEATURES, WIDTH, HEADS = 100, 128, 4

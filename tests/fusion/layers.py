@@ -65,7 +65,7 @@ def mlp(*widths: int) -> Any:
 W = WIDTH
 #: Layers with programs of their own, in torch_gsample.vertex.nn.
 OWN = ('GCNConv', 'GATConv', 'GATv2Conv', 'APPNP', 'RGCNConv')
-OWN += ('SAGEConv', 'GINConv')
+OWN += ('SAGEConv', 'GINConv', 'HGTConv')
 CASES = {
     'SimpleConv': Case(pyg.SimpleConv, 'x edge_index edge_weight'),
     'ChebConv': Case(lambda: pyg.ChebConv(W, W, 3)),
@@ -168,7 +168,7 @@ CASES = {
 }
 
 #: Layers of graphs with several types of nodes.
-TYPED = ('HGTConv', 'HANConv')
+TYPED = ('HANConv',)
 METADATA = (['a', 'b'], [('a', 'to', 'b'), ('b', 'of', 'a'), ('a', 'x', 'a')])
 
 
@@ -200,7 +200,7 @@ def typed_sample(dtype: torch.dtype = torch.float64) -> tuple[dict, dict]:
 
 
 #: What of these is left to PyG.
-TYPED_NOTES = {'HGTConv': '', 'HANConv': ''}
+TYPED_NOTES = {'HANConv': ''}
 
 
 #: What no call shows here, and why.

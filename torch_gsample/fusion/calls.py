@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 from torch import Tensor, nn
 from torch_geometric.nn.conv import MessagePassing
 
-from torch_gsample.block import Block
-from torch_gsample.fusion.forms import FORMS, PlanError
+from torch_gsample.block import Block, HeteroBlock
+from torch_gsample.fusion.forms import FORMS, PlanError, block_at, edges_of
 from torch_gsample.fusion.row_rules import tensors_of
-from torch_gsample.fusion.rows import FirstRows, Origin, first_rows, plain
-from torch_gsample.loader.batch_edge_index import BatchEdgeIndex
+from torch_gsample.fusion.rows import FirstRows, Origin, first_rows, plain_tree
+from torch_gsample.loader.batch_edge_index import marked_edges
 
 #: Norms whose statistics are over all rows, in training.
 BATCH_NORMS = nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm
@@ -114,13 +114,10 @@ class State:
     messages: dict[str, tuple[bool, str]] = field(default_factory=dict)
     #: The calls of layers, once they were recorded.
     steps: list[Step] | None = None
+    #: Whether the model was called, or its layers without it, with a warning.
+    is_called: bool = False
     #: Why blocks do not serve the model, in training or not.
     refused: dict[bool, str] = field(default_factory=dict)
-
-
-def knows_blocks(edge_index: Any) -> bool:
-    """Whether edges are those of a batch that has blocks."""
-    return isinstance(edge_index, BatchEdgeIndex) and edge_index.is_known
 
 
 class _Current(threading.local):
@@ -177,7 +174,7 @@ class Call:
         return forward(*args, **kwargs)
 
     def run_form(
-        self, form: str, forward: Any, values: dict[str, Any], block: Block
+        self, form: str, forward: Any, values: dict[str, Any], block: Any
     ) -> Any:
         """Calls a layer in one of :data:`FORMS`.
 
@@ -185,13 +182,13 @@ class Call:
             form (str): The form.
             forward (Callable): The layer.
             values (Dict[str, Any]): Its arguments by name.
-            block (Block): What it reads and computes.
+            block (Block or HeteroBlock): What it reads and computes.
         """
         values = FORMS[form](values, block)
         if form == 'rows' and block.num_dst < block.num_src:
             self.block = block
         try:
-            return plain(forward(**values))
+            return plain_tree(forward(**values))
         finally:
             self.block = None
 
@@ -223,18 +220,20 @@ class BlockCall(Call):
             )
         self._position = position + 1
         values = layer.bind(args, kwargs)
-        edge_index: Any = values.get('edge_index')
         if step.form is None or step.level is None:
             return self._run_whole(layer, step, forward, args, kwargs)
-        if not knows_blocks(edge_index):
-            raise PlanError(f"'edge_index' of {layer} is not that of a batch")
+        edges = edges_of(values)
+        if edges is None:
+            raise PlanError(f'the edges of {layer} are not those of a batch')
         if layer.has_batch_norm and self.state.statistics == 'all':
             self._check_norms(module, layer)
-        block = edge_index.block(step.level)
+        block = block_at(edges, step.level)
         try:
             out = self.run_form(step.form, forward, values, block)
         except PlanError as error:
             raise PlanError(f'{layer}: {error}') from None
+        if isinstance(block, HeteroBlock):
+            return _limited_types(out, layer, block, block_at(edges, ALL))
         if not isinstance(out, Tensor):
             raise PlanError(f'{layer} returned no tensor')
         return _limited(out, layer, block.num_dst, block.edges.num_dst[-1])
@@ -248,10 +247,10 @@ class BlockCall(Call):
                 f'{layer} reads all rows of {partial[0].origin.layer}'
             )
         out = forward(*args, **kwargs)
-        edge_index: Any = layer.bind(args, kwargs).get('edge_index')
-        if step.level is None or not knows_blocks(edge_index):
+        edges = edges_of(layer.bind(args, kwargs))
+        if step.level is None or edges is None or isinstance(edges, dict):
             return out
-        block = edge_index.block(step.level)
+        block = block_at(edges, step.level)
         total = block.edges.num_dst[-1]
         if not isinstance(out, Tensor) or out.shape[0] != total:
             raise PlanError(f'{layer} returned other rows than its nodes')
@@ -275,24 +274,46 @@ def recomputed(
     None if it is not known which one, or ran on the whole batch.
     """
     values: Any = layer.bind(args, kwargs)
-    edges, x = values.get('edge_index'), values.get('x')
+    edges = edges_of(values)
     if (
         state.steps is None
         or training in state.refused
-        or not knows_blocks(edges)
-        or edges.batch.num_nodes < state.min_nodes
+        or edges is None
+        or next(marked_edges(edges)).batch.num_nodes < state.min_nodes
     ):
         return None
     steps = {step for step in state.steps if step.layer == layer.name}
-    if len(steps) > 1 and isinstance(x, Tensor):
-        rows = x.shape[0]
+    rows = _rows_of(values)
+    if len(steps) > 1 and rows is not None:
         steps = {
             step
             for step in steps
             if step.level is not None
-            and edges.block(step.level).num_src == rows
+            and block_at(edges, step.level).num_src == rows
         }
     return BlockCall(state, list(steps)) if len(steps) == 1 else None
+
+
+def _rows_of(values: Any) -> Any:
+    """The rows of a layer's input: a number, or one for each node type."""
+    x = values.get('x', values.get('x_dict'))
+    if isinstance(x, dict):
+        return {key: y.shape[0] for key, y in x.items()}
+    return x.shape[0] if isinstance(x, Tensor) else None
+
+
+def _limited_types(
+    out: Any, layer: Layer, block: HeteroBlock, whole: HeteroBlock
+) -> Any:
+    """Returns the first rows of each node type."""
+    if not isinstance(out, dict):
+        raise PlanError(f'{layer} returned no dict')
+    return {
+        key: _limited(x, layer, block.num_dst[key], whole.num_dst[key])
+        if isinstance(x, Tensor)
+        else x
+        for key, x in out.items()
+    }
 
 
 def _limited(out: Tensor, layer: Layer, count: int, total: int) -> Tensor:

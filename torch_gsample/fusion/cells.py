@@ -1,9 +1,10 @@
-"""Recurrent cells of layers, computed a tile of vertices at a time."""
+"""Modules inside layers that have a faster arithmetic: cells and products."""
 
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch_geometric.nn import HeteroLinear
 
 from torch_gsample.torch_private import has_hooks
 from torch_gsample.vertex.frontend.precision import is_autocast
@@ -17,6 +18,31 @@ def cells_of(layer: nn.Module) -> list[nn.GRUCell]:
     """Returns the cells of a layer that :class:`TiledCell` computes."""
     found = [m for m in layer.modules() if type(m) is nn.GRUCell]
     return [m for m in found if m.bias]
+
+
+def typed_products_of(model: nn.Module) -> list[HeteroLinear]:
+    """Returns the products of a model that :class:`TypedProduct` computes."""
+    return [m for m in model.modules() if type(m) is HeteroLinear]
+
+
+class TypedProduct:
+    """A ``HeteroLinear`` without slices that are written one after another.
+
+    The gradient of each such slice is a copy of the gradient of all rows:
+    with a type for each head and relation, as in ``HGTConv``, these copies
+    take longer than everything else.
+    """
+
+    def forward_naive(self, x: Tensor, type_ptr: Tensor) -> Tensor:
+        """Returns the products of the rows of each type, by its weight."""
+        module: Any = self
+        if torch.compiler.is_compiling() or torch.jit.is_tracing():
+            own: Any = super()
+            out: Tensor = own.forward_naive(x, type_ptr)
+            return out
+        parts = x.split(type_ptr.diff().tolist())
+        products = [a @ b for a, b in zip(parts, module.weight, strict=True)]
+        return torch.cat(products).to(x.dtype)
 
 
 class TiledCell:

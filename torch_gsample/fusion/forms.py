@@ -10,8 +10,9 @@ from typing import Any
 
 from torch import Tensor
 
-from torch_gsample.block import Block
+from torch_gsample.block import Block, Blocks, HeteroBlock
 from torch_gsample.fusion.rows import FirstRows, plain
+from torch_gsample.loader.batch_edge_index import BatchEdgeIndex
 from torch_gsample.vertex.nn.fusible import both_ends
 
 
@@ -22,8 +23,65 @@ class PlanError(Exception):
 Arguments = dict[str, Any]
 
 
-def as_block(values: Arguments, block: Block) -> Arguments:
+def edges_of(values: Arguments) -> Any:
+    """Returns the edges of a call, if they are those of a batch.
+
+    Args:
+        values (Dict[str, Any]): The arguments of a layer by name.
+
+    Returns:
+        BatchEdgeIndex or Dict[EdgeType, BatchEdgeIndex], optional: The edges;
+        a dict for layers that take those of all relations.
+    """
+    edges = values.get('edge_index', values.get('edge_index_dict'))
+    if not isinstance(edges, dict):
+        return edges if knows_blocks(edges) else None
+    batches = {
+        id(x.batch) if knows_blocks(x) and x.edge_type == key else None
+        for key, x in edges.items()
+    }
+    return edges if len(batches) == 1 and None not in batches else None
+
+
+def knows_blocks(edges: Any) -> bool:
+    """Whether edges carry blocks, and were not changed."""
+    return isinstance(edges, BatchEdgeIndex) and edges.is_known
+
+
+def blocks_of(edges: Any) -> Blocks:
+    """Returns all blocks of the batch that edges are of.
+
+    Args:
+        edges (Any): The result of :func:`edges_of`.
+    """
+    one = next(iter(edges.values())) if isinstance(edges, dict) else edges
+    return one.batch.on(one.device)
+
+
+def block_at(edges: Any, level: int) -> Any:
+    """Returns the block of a layer that computes the nodes of a hop.
+
+    Args:
+        edges (Any): The result of :func:`edges_of`.
+        level (int): The hop; 0 is that of the seeds.
+
+    Returns:
+        Block or HeteroBlock: The block; of all relations for a dict.
+    """
+    if isinstance(edges, dict):
+        return blocks_of(edges).level(level)
+    return edges.block(level)
+
+
+def as_block(values: Arguments, block: Any) -> Arguments:
     """Of layers of :mod:`torch_gsample.vertex.nn`: these take blocks."""
+    if isinstance(block, HeteroBlock):
+        out = as_dicts(values, block)
+        for name, value in values.items():
+            if value is edges_of(values):
+                parts = {key: block[key] for key in value}
+                out[name] = HeteroBlock(parts, block.num_src, block.num_dst)
+        return out
     out = dict(values)
     for name, value in values.items():
         if isinstance(value, FirstRows):
@@ -41,8 +99,9 @@ def as_block(values: Arguments, block: Block) -> Arguments:
 
 def as_pair(values: Arguments, block: Block) -> Arguments:
     """Of layers that take sources and destinations."""
-    out = _of_edges(values, block)
-    out['x'] = _ends(values['x'], block)
+    out = _of_edges(values, block, lambda x: _ends(x, block))
+    if isinstance(values.get('x'), (tuple, list)):
+        out['x'] = _ends(values['x'], block)
     if 'size' in values:
         out['size'] = block.size
     return out
@@ -50,21 +109,46 @@ def as_pair(values: Arguments, block: Block) -> Arguments:
 
 def as_square(values: Arguments, block: Block) -> Arguments:
     """Of layers that take a graph alone: they compute all sources."""
-    out = _of_edges(values, block)
-    if not isinstance(values['x'], Tensor):
+    if isinstance(values.get('x'), (tuple, list)):
         raise PlanError('x is not a tensor')
-    out['x'] = first(values['x'], max(block.size))
+    return _of_edges(values, block, lambda x: first(x, max(block.size)))
+
+
+def as_dicts(values: Arguments, block: HeteroBlock) -> Arguments:
+    """Of layers that take all types in dicts: they compute all sources."""
+    out = dict(values)
+    for name, value in values.items():
+        if isinstance(value, Tensor) and value.dim():
+            raise PlanError(f"argument '{name}' is of no type")
+        if isinstance(value, dict):
+            out[name] = {
+                key: _of_type(key, x, block) for key, x in value.items()
+            }
     return out
 
 
 #: The forms by name; the first one that is right is taken. In ``rows``,
 #: messages go to the destinations alone (:func:`to_destinations`).
-FORMS: dict[str, Callable[[Arguments, Block], Arguments]] = {
+FORMS: dict[str, Callable[[Arguments, Any], Arguments]] = {
     'block': as_block,
     'pair': as_pair,
     'rows': as_square,
     'square': as_square,
+    'dicts': as_dicts,
 }
+
+
+def forms_for(edges: Any, is_fused: bool) -> list[str]:
+    """Returns the forms that a layer may have, in the order of preference.
+
+    Args:
+        edges (Any): The result of :func:`edges_of`.
+        is_fused (bool): Whether the layer is one of ours.
+    """
+    others = (
+        ['dicts'] if isinstance(edges, dict) else ['pair', 'rows', 'square']
+    )
+    return ['block', *others] if is_fused else others
 
 
 def to_destinations(
@@ -128,17 +212,51 @@ def _ends(x: Any, block: Block) -> Any:
     )
 
 
-def _of_edges(values: Arguments, block: Block) -> Arguments:
-    """Narrows what belongs to edges: other tensors are not understood."""
+def _of_edges(
+    values: Arguments, block: Block, narrowed: Callable[[Tensor], Any]
+) -> Arguments:
+    """Narrows what belongs to edges or nodes: other tensors are unknown.
+
+    Args:
+        values (Dict[str, Any]): The arguments of the layer.
+        block (Block): The block.
+        narrowed (Callable): Returns what the layer gets for a tensor with a
+            row for each node.
+    """
     out = dict(values)
-    total = block.edges.num_edges[-1]
+    num_edges, num_nodes = block.edges.num_edges[-1], block.edges.num_src[-1]
     for name, value in values.items():
-        if name in ('x', 'size') or not isinstance(value, Tensor):
+        if not isinstance(value, Tensor) or not value.dim():
             continue
         if name == 'edge_index':
             out[name] = value.plain[:, : block.num_edges]  # type: ignore
-        elif name.startswith('edge_') and value.shape[:1] == (total,):
+        elif value.shape[0] == num_edges and (
+            name.startswith('edge_') or num_edges != num_nodes
+        ):
             out[name] = value[: block.num_edges]
+        elif name == 'x' or _has_rows(value, num_nodes):
+            out[name] = narrowed(value)
         else:
-            raise PlanError(f"argument '{name}' is not of its edges")
+            raise PlanError(f"argument '{name}' is not of its edges or nodes")
     return out
+
+
+def _has_rows(x: Tensor, count: int) -> bool:
+    """Whether a tensor has a row for each node, computed or not."""
+    if isinstance(x, FirstRows):
+        return x.row_dim == 0 and x.origin.num_rows == count
+    return x.shape[0] == count
+
+
+def _of_type(key: Any, x: Any, block: HeteroBlock) -> Any:
+    """Narrows what belongs to a node type or an edge type."""
+    if not isinstance(x, Tensor) or not x.dim():
+        return x
+    if isinstance(key, str):
+        return first(x, block.num_src[key])
+    part = block[key]
+    if isinstance(x, BatchEdgeIndex):
+        return x.plain[:, : part.num_edges]
+    if x.shape[0] != part.edges.num_edges[-1]:
+        raise PlanError(f"a tensor of edge type '{key}' is not of its edges")
+    return x[: part.num_edges]

@@ -14,7 +14,7 @@ from torch_gsample.fusion.calls import (
     layer_of,
     leave_trimming_to_blocks,
 )
-from torch_gsample.fusion.cells import cells_of
+from torch_gsample.fusion.cells import cells_of, typed_products_of
 from torch_gsample.fusion.modules import (
     FusedLayer,
     FusedModel,
@@ -128,6 +128,8 @@ nodes
         for cell in cells_of(module):
             change_class(cell, 'cell', state)
         change_class(module, 'layer', (state, layer), ours, type(module))
+    for product in typed_products_of(model):
+        change_class(product, 'product', state)
     if statistics == 'computed':
         for norm in list(_norms(model)):
             change_class(norm, 'norm', state)

@@ -18,10 +18,11 @@ from torch_gsample.fusion.calls import (
     current,
     recomputed,
 )
-from torch_gsample.fusion.cells import TiledCell
+from torch_gsample.fusion.cells import TiledCell, TypedProduct
 from torch_gsample.fusion.forms import PlanError, to_destinations
 from torch_gsample.fusion.record import make_plan
 from torch_gsample.fusion.report import print_report
+from torch_gsample.fusion.row_rules import tensors_of
 from torch_gsample.fusion.rows import (
     FirstRows,
     Origin,
@@ -117,9 +118,11 @@ class FusedLayer(_Fused):
                 with again:
                     return again.run_layer(module, layer, own, args, kwargs)
         x: Any = args[0] if args else kwargs.get('x')
-        rows = x[0] if isinstance(x, (tuple, list)) else x
-        if isinstance(rows, FirstRows):
-            raise unseen(f'{layer}, outside of its model,', rows)
+        partial = tensors_of(args, kwargs, FirstRows)
+        if partial:
+            raise unseen(f'{layer}, outside of its model,', partial[0])
+        if call is None and not state.is_called:
+            _warn_outside(state, layer, args, kwargs)
         # To PyG's layers, edges that know their batch are slower.
         args = tuple(map(_plain_edges, args))
         kwargs = {name: _plain_edges(x) for name, x in kwargs.items()}
@@ -198,12 +201,28 @@ def _are_few(x: Any, min_nodes: int) -> bool:
     )
 
 
+def _warn_outside(state: State, layer: Layer, args: Any, kwargs: Any) -> None:
+    """Warns once that layers run without their model, on whole batches."""
+    edges = next(marked_edges(*args, *kwargs.values()), None)
+    if edges is None or edges.batch.num_nodes < state.min_nodes:
+        return
+    state.is_called = True
+    warnings.warn(
+        f'fuse: {layer} runs on whole batches, not on blocks: it was called '
+        f"outside of {state.name}'s forward. Fuse the module that you call, "
+        f'such as an encoder',
+        stacklevel=4,
+    )
+
+
 def _is_traced() -> bool:
     """Whether a graph is made of what runs: that of PyG's own code."""
     return torch.compiler.is_compiling() or torch.jit.is_tracing()
 
 
 def _plain_edges(x: Any) -> Any:
+    if isinstance(x, dict):
+        return {key: _plain_edges(y) for key, y in x.items()}
     return x.plain if isinstance(x, BatchEdgeIndex) else x
 
 
@@ -228,6 +247,10 @@ class FusedCell(_Fused, TiledCell):
     """A recurrent cell of a layer."""
 
 
+class FusedProduct(_Fused, TypedProduct):
+    """A product of rows by the weight of their type."""
+
+
 class FusedModel(_Fused):
     """A model, which has its layers compute blocks of a batch."""
 
@@ -239,6 +262,7 @@ class FusedModel(_Fused):
         if _is_traced() or current.call is not None:
             return own(*args, **kwargs)
         state = self._gsample_model
+        state.is_called = True
         model: Any = self
         if not _is_served(model, state, args, kwargs):
             return own(*args, **kwargs)
@@ -324,6 +348,7 @@ _ROLES: dict[str, Any] = {
     'model': FusedModel,
     'norm': FusedNorm,
     'cell': FusedCell,
+    'product': FusedProduct,
 }
 
 
@@ -338,7 +363,8 @@ def change_class(
 
     Args:
         module (torch.nn.Module): The module.
-        role (str): ``'layer'``, ``'model'``, ``'norm'`` or ``'cell'``.
+        role (str): ``'layer'``, ``'model'``, ``'norm'``, ``'cell'`` or
+            ``'product'``.
         known (Any): Its properties.
         base (Type, optional): The class that computes it; its own if None.
         original (Type, optional): Its class before; its own if None.

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from torch_gsample.block import HeteroBlock
 from torch_gsample.fusion.calls import (
     ALL,
     BlockCall,
@@ -19,9 +20,14 @@ from torch_gsample.fusion.calls import (
     Layer,
     State,
     Step,
-    knows_blocks,
 )
-from torch_gsample.fusion.forms import FORMS, PlanError
+from torch_gsample.fusion.forms import (
+    PlanError,
+    block_at,
+    blocks_of,
+    edges_of,
+    forms_for,
+)
 from torch_gsample.fusion.rows import UnseenRowsError, plain
 from torch_gsample.fusion.twin import twin_of
 from torch_gsample.torch_private import is_view, tree_leaves, tree_map
@@ -62,12 +68,13 @@ class _Recorder(Call):
         values = layer.bind(args, kwargs)
         out = forward(*args, **kwargs)
         # Now, as a copy of all values for later would be of the whole batch.
-        edges: Any = values.get('edge_index')
+        edges = edges_of(values)
         form: str | None = None
-        note, hops = "its 'edge_index' is not that of a batch", None
-        if knows_blocks(edges):
+        note, hops = 'its edges are not those of a batch', None
+        if edges is not None:
             form, note = _form(layer, forward, values, out, self.state)
-            hops = len(edges.block(0).edges.num_edges) - 1
+            if form is not None or not isinstance(edges, dict):
+                hops = blocks_of(edges).num_hops
         nodes: list[Any] = []
 
         def mark(x: Any) -> Any:
@@ -247,10 +254,10 @@ def _form(
     layer: Layer, forward: Any, values: Any, whole: Any, state: State
 ) -> tuple[str | None, str]:
     """Finds the form in which a layer computes its rows of each level."""
-    if not isinstance(whole, Tensor):
+    edges, note = edges_of(values), ''
+    if not isinstance(whole, dict if isinstance(edges, dict) else Tensor):
         return None, 'it returned no tensor'
-    note = ''
-    for form in FORMS if layer.is_fused else list(FORMS)[1:]:
+    for form in forms_for(edges, layer.is_fused):
         try:
             if _is_right(form, forward, values, whole, state):
                 return form, ''
@@ -262,21 +269,34 @@ def _form(
 
 
 def _is_right(
-    form: str, forward: Any, values: Any, whole: Tensor, state: State
+    form: str, forward: Any, values: Any, whole: Any, state: State
 ) -> bool:
-    edges = values['edge_index']
-    for level in range(len(edges.block(0).edges.num_edges) - 1):
-        block = edges.block(level)
+    edges = edges_of(values)
+    for level in range(blocks_of(edges).num_hops):
+        block = block_at(edges, level)
         inner = Call(state)
         inner.in_layer = inner.is_trial = True
         with torch.no_grad(), inner:
             out = inner.run_form(form, forward, values, block)
-        if not isinstance(out, Tensor) or out.dim() != whole.dim():
+        want, counts = whole, block.num_dst
+        if not isinstance(block, HeteroBlock):
+            out, want, counts = {0: out}, {0: whole}, {0: counts}
+        if not isinstance(out, dict) or out.keys() != want.keys():
             return False
-        count = block.num_dst
-        if not _are_close(out[:count], whole[:count]):
+        if not all(_has(out[k], want[k], counts[k]) for k in want):
             return False
     return True
+
+
+def _has(out: Any, whole: Any, count: int) -> bool:
+    """Whether a result has the first rows of another."""
+    if not isinstance(whole, Tensor):
+        return out is whole
+    return (
+        isinstance(out, Tensor)
+        and out.dim() == whole.dim()
+        and _are_close(out[:count], whole[:count])
+    )
 
 
 def _levels(calls: list[_Recorded], whole: Any) -> list[int]:
@@ -284,7 +304,8 @@ def _levels(calls: list[_Recorded], whole: Any) -> list[int]:
 
     Of each node of the autograd graph, the most layers on a path from the
     outputs of the model; layers that run on whole batches read all. What no
-    path reaches, nothing is known of: all of it is computed.
+    path reaches, nothing is known of: all of it is computed. A layer has one
+    level for its outputs of all node types: that of those which are read.
     """
     roots = [
         x.grad_fn
@@ -292,21 +313,21 @@ def _levels(calls: list[_Recorded], whole: Any) -> list[int]:
         if isinstance(x, Tensor) and x.grad_fn is not None
     ]
     costs: dict[Any, int] = {}
+    level: dict[Any, int] = dict.fromkeys(roots, 0)
+    reached = set(_order(roots))
     for call in calls:
+        is_read = not reached.isdisjoint(call.nodes)
         for node in call.nodes:
             costs[node] = ALL if call.form is None else 1
-    level = dict.fromkeys(roots, 0)
-    reached = set(_order(roots))
-    for node in costs:
-        if node not in reached:
-            level[node] = ALL
+            if not is_read:
+                level[node] = ALL
     for node in reversed(_order([*roots, *costs])):
         below = level.get(node, 0) + costs.get(node, 0)
         for parent, _ in node.next_functions:
             if parent is not None:
                 level[parent] = max(level.get(parent, 0), below)
     return [
-        min(max((level[n] for n in call.nodes), default=ALL), ALL)
+        min(max((level.get(n, 0) for n in call.nodes), default=ALL), ALL)
         for call in calls
     ]
 

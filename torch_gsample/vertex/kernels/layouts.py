@@ -272,6 +272,11 @@ class _Cache:
 _cache = add_keeper(_Cache())
 
 
+def known_of(tensors: Sequence[Tensor]) -> dict[Any, Any]:
+    """Returns what is cached with the tensors of a graph, by any key."""
+    return _cache.of(tensors)
+
+
 def flipped(edge_index: Tensor) -> Tensor:
     """Returns edges in the other direction, cached with them."""
     known = _cache.of([edge_index])

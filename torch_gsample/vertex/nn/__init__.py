@@ -9,6 +9,7 @@ from torch_gsample.vertex.nn.gat_conv import GATConv
 from torch_gsample.vertex.nn.gatv2_conv import GATv2Conv
 from torch_gsample.vertex.nn.gcn_conv import GCNConv
 from torch_gsample.vertex.nn.gin_conv import GINConv
+from torch_gsample.vertex.nn.hgt_conv import HGTConv
 from torch_gsample.vertex.nn.rgcn_conv import RGCNConv
 from torch_gsample.vertex.nn.sage_conv import SAGEConv
 
@@ -18,6 +19,7 @@ __all__ = [
     'GATv2Conv',
     'GCNConv',
     'GINConv',
+    'HGTConv',
     'RGCNConv',
     'SAGEConv',
 ]

@@ -18,7 +18,7 @@ const Tensor& like_of(const LayerInputs& in) {
   return in.seeds.empty() ? in.tensors[0] : in.seeds[0];
 }
 
-// The graph there or in pinned memory; seeds and their times are there.
+// The graph on the device or in pinned memory; seeds and times on the device.
 template <typename indptr_t, typename index_t>
 std::vector<Relation<indptr_t, index_t>> read_device_relations(
     const LayerInputs& in,

@@ -22,8 +22,8 @@ struct NegativeArgs {
   uint64_t stream;  // key of the draws
 };
 
-// After so many draws that were edges most candidates are: counting them all
-// then costs no more than the anchor's neighbours are many.
+// After this many draws of neighbours, most candidates are neighbours: counting
+// all candidates then costs about as much as reading the anchor's neighbours.
 constexpr uint32_t kNegativeTries = 64;
 
 // The candidates of one item: positions [0, limit).

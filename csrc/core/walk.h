@@ -3,7 +3,7 @@
 // Walker w (its position among the seeds) draws in
 // stream_key(key, call, kWalk), with id = w:
 //
-// root                slot           draw of a step
+//   root                slot           draw of a step
 //   kPositionRoot       step           position among the neighbours
 //   kRestartRoot        step           whether the walk restarts instead
 //   kTryRoot + try      2 * step       a candidate of a second-order step

@@ -3,8 +3,8 @@
 //
 //   propose  the entry of each unknown row becomes its least position, by an
 //            atomic minimum;
-//   count    rows that stand where their entry says are first occurrences;
-//   number   these get the next numbers, block by block in order;
+//   count    rows at the position in their entry are first occurrences;
+//   number   first occurrences get the next numbers, block by block in order;
 //   resolve  the others take the number of their first occurrence.
 //
 // Let W be the time of a hop on one thread, R of it for relabelling. T threads

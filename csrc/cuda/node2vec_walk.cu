@@ -1,6 +1,7 @@
-// Second-order walks, a thread for each walker, by rejection as on the CPU
-// (cpu/node2vec_walk.cpp). A turn makes one candidate, at whatever step the
-// walker is, so that the walkers of a warp do not wait for the one whose
+// Second-order walks, one thread per walker, by rejection as on the CPU
+// (cpu/node2vec_walk.cpp). A turn draws one candidate, at the walker's own
+// step, so that the walkers of a warp do not wait for the one with the most
+// rejections.
 // candidates are rejected most often.
 #include "node2vec_walk.h"
 
@@ -21,7 +22,7 @@ class Node2vecWalker {
         nodes_(args.nodes + walker * (args.length + 1)),
         edges_(args.edges + walker * args.length) {}
 
-  // A walk that meets a fault stops there.
+  // A walk with a fault stops there.
   __device__ void walk() {
     nodes_[0] = at_;
     if (at_ < 0 || at_ >= a_.graph.num_cols)
@@ -33,7 +34,7 @@ class Node2vecWalker {
   }
 
  private:
-  // Looks up the column of the node that the walk is at.
+  // Looks up the column of the walk's node.
   __device__ bool arrive() {
     const indptr_t begin = a_.graph.indptr[at_];
     const indptr_t end = a_.graph.indptr[at_ + 1];
@@ -49,7 +50,7 @@ class Node2vecWalker {
     return true;
   }
 
-  // At a node without neighbours, until the end.
+  // At a node without neighbours, stays until the end.
   __device__ bool stay() {
     for (; step_ < a_.length; ++step_) {
       edges_[step_] = -1;
@@ -58,7 +59,7 @@ class Node2vecWalker {
     return false;
   }
 
-  // Makes a candidate. Returns whether the walk goes on.
+  // Draws a candidate. Returns whether the walk goes on.
   __device__ bool take_turn() {
     const uint32_t root = step_ == 0 ? kPositionRoot : kTryRoot + attempt_;
     const Block block = Stream{draws_.key, root, draws_.walker}.block(
@@ -84,8 +85,8 @@ class Node2vecWalker {
     return begin_ + static_cast<int64_t>(w.find(unit, EvenGuess(w)(0, unit)));
   }
 
-  // The first step has no coin. Where the coin decides alike for neighbours
-  // of the node before and for other nodes, no search is made.
+  // The first step has no coin. If the coin decides the same for neighbours of
+  // the previous node and for other nodes, no search is needed.
   __device__ bool accepted(int64_t node, uint64_t coin) const {
     if (step_ == 0)
       return true;
@@ -99,7 +100,7 @@ class Node2vecWalker {
     return is_near(node) == (law.near > law.far);
   }
 
-  // Whether a node is a neighbour of the node before.
+  // Whether a node is a neighbour of the previous node.
   __device__ bool is_near(int64_t node) const {
     const index_t wanted = static_cast<index_t>(node);
     int64_t low = from_begin_, high = from_end_;

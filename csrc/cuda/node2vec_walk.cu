@@ -118,7 +118,7 @@ class Node2vecWalker {
     return low < high;
   }
 
-  // After that many rejections: draws among all neighbours by their masses.
+  // After the last try: draws among all neighbours by their masses.
   __device__ int64_t choose_exactly() const {
     const CumulativeWeights w = a_.graph.weights(begin_, end_);
     const auto mass = [&](uint64_t i) -> Mass {
@@ -146,7 +146,7 @@ class Node2vecWalker {
     return ++step_ < a_.length && arrive();
   }
 
-  // Whether a neighbour is a node, after a report if not.
+  // Whether a neighbour is a node; reports it otherwise.
   __device__ bool is_node(int64_t node, int64_t edge) const {
     if (node >= 0 && node < a_.graph.num_cols)
       return true;
@@ -162,9 +162,9 @@ class Node2vecWalker {
   int64_t step_ = 0;
   uint32_t attempt_ = 0;
   uint64_t total_ = 0;  // weight of the column of `at_`
-  int64_t begin_ = 0;   // which is [begin_, end_)
+  int64_t begin_ = 0;   // [begin_, end_)
   int64_t end_ = 0;
-  int64_t from_ = -1;  // the node before, and its column
+  int64_t from_ = -1;  // the previous node, and its column
   int64_t from_begin_ = 0;
   int64_t from_end_ = 0;
 };

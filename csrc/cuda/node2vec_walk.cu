@@ -2,7 +2,6 @@
 // (cpu/node2vec_walk.cpp). A turn draws one candidate, at the walker's own
 // step, so that the walkers of a warp do not wait for the one with the most
 // rejections.
-// candidates are rejected most often.
 #include "node2vec_walk.h"
 
 #include "launch.cuh"

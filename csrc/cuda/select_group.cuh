@@ -41,7 +41,6 @@ struct BlockGroup {
 // way to its last resort n - k + j if t_j is taken. A slot i < j took it if t_i
 // = t_j (whatever i selected, t_j was taken then), or if t_j is the last resort
 // of i and i gave way:
-// resort of i and i gave way:
 //
 //   gave_way(j) = t_i = t_j for some i < j, or
 //                 t_j = n - k + i for an i < j with gave_way(i)
@@ -98,7 +97,7 @@ class FloydLists {
     link_[j] = Atomic<uint32_t>(head_[mulhi32(hash, k_)]).exchange(j, kRelaxed);
   }
 
-  // Whether a slot before j drew the same, when all slots are inserted.
+  // Whether an earlier slot drew the same as j, once all slots are inserted.
   __device__ bool repeats(uint32_t j, const int64_t* t) const {
     const uint32_t hash =
         static_cast<uint32_t>(mix64(static_cast<uint64_t>(t[j])));
@@ -122,11 +121,11 @@ class FloydLists {
 
   const uint32_t k_;
   uint32_t* const head_;  // [k] a slot, or kEnd
-  uint32_t* const link_;  // [k] the next one, and whether it gave way
+  uint32_t* const link_;  // [k] the next slot, and whether this one gave way
 };
 
-// The same for any k < 2^31, with scratch `t` and `words` [k]. Calls
-// emit(slot, choice) for every slot, which may write over the slot's scratch.
+// The same for any k < 2^31, with scratch `t` and `words` [k]. Calls emit(slot,
+// choice) for every slot; emit may overwrite the slot's scratch.
 template <typename group_t, typename emit_t>
 __device__ void select_floyd_memory(const Stream& draw,
                                     uint64_t n,
@@ -149,7 +148,7 @@ __device__ void select_floyd_memory(const Stream& draw,
     if (lists.repeats(j, t))
       lists.give_way(j);
   group.sync();
-  // Others may finish their slots meanwhile, which only makes chains shorter.
+  // Others may finish their slots meanwhile, which only shortens chains.
   for (uint32_t j = group.rank; j < k; j += group.size) {
     uint32_t at = j, next = j;
     bool found;
@@ -165,7 +164,7 @@ __device__ void select_floyd_memory(const Stream& draw,
   for (uint32_t j = group.rank; j < k; j += group.size)
     if (lists.gave_way(j))
       t[j] = static_cast<int64_t>(chain.first + j);
-  group.sync();  // nobody looks at the lists again
+  group.sync();  // the lists may be overwritten
   for (uint32_t j = group.rank; j < k; j += group.size)
     emit(j, static_cast<uint64_t>(t[j]));
 }

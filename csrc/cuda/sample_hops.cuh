@@ -103,7 +103,7 @@ class HopTasks {
         if (t == 0)
           shared_.tickets =
               take_tickets(a_.queue, blockDim.x, &shared_.first_ticket);
-        __syncthreads();  // read
+        __syncthreads();  // taken
         shared_.waits[t] = threadIdx.x < shared_.tickets;
       }
       uint64_t task = kNoTask;

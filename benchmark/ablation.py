@@ -1,11 +1,11 @@
-"""What does each group of passes gain, as in Figure 10 of gSampler?
+"""The gain of each group of passes, as in Figure 10 of gSampler.
 
 Milliseconds of a batch: eager, and compiled with more and more passes.
-``plain`` is the program as it was captured; ``computation`` hoists and fuses,
-``layout`` also chooses layouts, ``super-batch`` also runs eight batches
-together ('-' where batches cannot). With ``--without``, each pass is left out
-alone instead, and its column is how many times as long a batch then takes ('-'
-where the program is the same then). All of these are made of one capture.
+``plain`` is the captured program; ``computation`` hoists and fuses, ``layout``
+also selects layouts, ``super-batch`` also runs eight batches together ('-' if
+batches cannot run together). With ``--without``, each pass is left out alone,
+and its column is the ratio of a batch's time without the pass ('-' if the
+program does not change). All variants come from one capture.
 
     python benchmark/ablation.py --graphs small
     python benchmark/ablation.py --graphs small --without
@@ -33,7 +33,7 @@ from torch_gsample.compiler.pipeline import PASSES
 from torch_gsample.rng import make_key, program_scope
 
 BATCHES = 8
-#: Batches of a round where each pass is left out.
+#: Batches per round with ``--without``.
 FEW = 2
 COMPUTATION = [p.name for p in PASSES if p.name != 'select_layout']
 STEPS = {'plain': [], 'computation': COMPUTATION, 'layout': None}
@@ -47,7 +47,7 @@ Call = Callable[[int], object]
 def one_by_one(
     function: Callable[..., Any], A: SparseSample, seeds: list[torch.Tensor]
 ) -> Call:
-    """Returns a function that samples all batches, one after another."""
+    """Returns a function that samples all batches in sequence."""
 
     def run(i: int) -> object:
         out = []
@@ -84,8 +84,8 @@ def group_by_group(
 class Variants:
     """A backend that compiles one capture with all passes, and without each.
 
-    Dynamo takes a second for a capture, the backend a tenth of it. Programs
-    that a pass does not change are not compiled without it.
+    Dynamo's capture takes a second, the backend a tenth of it. A program that
+    a pass does not change is not compiled without it.
     """
 
     def __init__(self) -> None:
@@ -106,7 +106,7 @@ class Variants:
 def without_each(
     program: Callable[..., Any], A: SparseSample, seeds: list[torch.Tensor]
 ) -> dict[str, Call]:
-    """Returns the program with all passes, and with all but one."""
+    """Returns the program with all passes, and without each pass."""
     variants, few = Variants(), seeds[:FEW]
     run = one_by_one(Compiled(program, backend=variants), A, few)
 

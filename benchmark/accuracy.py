@@ -1,15 +1,14 @@
-"""How long does training with a sampler take to reach an accuracy?
+"""Training time until a model reaches an accuracy, for several samplers.
 
-As Tables 1 and 8 of gSampler: a model of two layers tells the section of
+As in Tables 1 and 8 of gSampler: a model of two layers predicts the section of
 Debian's packages, trained on samples of ``eager`` and ``compiled`` programs
-and of a ``peer``: PyG's ``NeighborLoader`` (where pyg-lib can be imported),
-else the sampler in plain PyTorch (``peer_torch.py``). All that differs between
-them is who samples.
+and of a ``peer``: PyG's ``NeighborLoader`` (if pyg-lib is installed),
+otherwise the sampler in plain PyTorch (``peer_torch.py``). They differ only in
+the sampler.
 
-``sampling`` is the share of an epoch that sampling takes; ``to accuracy`` is
-the time of training (validation is not in it) until the accuracy of
-validation, itself on samples, has come within half a percent of the best that
-any of the three reaches.
+``sampling`` is the fraction of an epoch spent in sampling; ``to accuracy`` is
+the training time (without validation) until the validation accuracy, itself on
+samples, comes within half a percent of the best that any of the three reaches.
 
     python benchmark/accuracy.py --samplers GraphSAGE,LADIES --epochs 6
 """
@@ -74,7 +73,7 @@ class Model(nn.Module):
 
 
 def layers_of(samples: list[SparseSample], mean: bool) -> list[Layer]:
-    """The samples of a program, as the model takes them."""
+    """Converts the samples of a program to the model's layers."""
     layers = []
     for S in samples:
         row, col = S.to_edge_index()
@@ -89,11 +88,11 @@ def layers_of(samples: list[SparseSample], mean: bool) -> list[Layer]:
 
 
 class Trained(nn.Module):
-    """A sampler and its parameters, if it has some.
+    """A sampler and its parameters, if any.
 
     Args:
-        sample (Callable): Gives the layers of some seeds.
-        module (torch.nn.Module, optional): What is trained with the model.
+        sample (Callable): Returns the layers of seeds.
+        module (torch.nn.Module, optional): Trained together with the model.
     """
 
     def __init__(self, sample: Sampler, module: nn.Module | None = None):
@@ -150,7 +149,7 @@ def peer(name: str, graph: Columns, parts: Tensor) -> Trained:
 
 
 def of_pyg(batch: Data) -> list[Layer]:
-    """The layers of a batch of PyG, where a node has its edges once."""
+    """The layers of a PyG batch in which each node has its edges once."""
     (row, col), layers = batch.edge_index, []
     dst = torch.arange(batch.batch_size)
     for _ in FANOUTS:
@@ -201,7 +200,7 @@ class Job:
     def batches(
         self, split: str, epoch: int
     ) -> Iterator[tuple[Tensor, list[Layer]]]:
-        """Yields seeds and layers, and counts the time that they take."""
+        """Yields seeds and layers, and measures the time of both."""
         start = time.perf_counter()
         for seeds, layers in self._sampled(split, epoch):
             self.sampling += time.perf_counter() - start

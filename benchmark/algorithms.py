@@ -1,9 +1,9 @@
-"""How fast are whole algorithms, and the operators that they are made of?
+"""Times of whole algorithms, and of the operators they consist of.
 
-``batches`` compares LADIES and FastGCN with the same algorithms written with
-SciPy and with torch-sparse, and ShaDow and GraphSAINT with PyG's own loaders.
-``operators`` compares extraction and selection with the time that their
-memory accesses alone take. Peers are measured when they can be imported.
+``batches`` compares LADIES and FastGCN with the same algorithms in SciPy and
+torch-sparse, and ShaDow and GraphSAINT with PyG's own loaders. ``operators``
+compares extraction and selection with the time of their memory accesses alone.
+Peers are measured if they are installed.
 
     python benchmark/algorithms.py --graphs small
     python benchmark/algorithms.py --parts batches --markdown results.md
@@ -99,7 +99,7 @@ def layer_wise(graph: CSC, seeds: list[Tensor]) -> Iterator[tuple]:
 
 
 def endless(loader: Iterable) -> Call:
-    """Returns a function that takes the next batch of a loader."""
+    """Returns a function that returns the next batch of a loader."""
 
     def batches() -> Iterator[object]:
         while True:
@@ -113,7 +113,7 @@ def loaders(graph: CSC, seeds: list[Tensor]) -> Iterator[tuple]:
     """Yields each loader with its candidates."""
     edge_index = torch.stack([graph.indices.long(), graph.col()])
     data = Data(edge_index=edge_index, num_nodes=graph.num_cols)
-    # A thread of ours would make batches ahead while the peer takes its turn.
+    # A prefetching thread of ours would run during the peer's turn.
     sources = {'ours': (our_loader, {'seed': 0, 'prefetch': 0})}
     if HAS_TORCH_SPARSE:
         sources['PyG'] = pyg_loader, {}
@@ -176,9 +176,9 @@ def line_bytes(A: SparseSample, cols: Tensor) -> int:
 
 
 def run_operators(report: Report, name: str, args: argparse.Namespace) -> None:
-    """Times operators of one step beside the accesses that they need.
+    """Times operators of one step, and the memory accesses they need.
 
-    All take turns with the copy and the random reads that bound them, on one
+    Operators, the copy and the random reads that bound them take turns on one
     thread, so that a noisy machine disturbs them alike.
     """
     torch.set_num_threads(1)
@@ -201,8 +201,8 @@ def run_operators(report: Report, name: str, args: argparse.Namespace) -> None:
         'edge ids': random_reader(edges, torch.int64),
         'weights': random_reader(graph.num_rows, torch.int64),
     }
-    # Reads of single places, and bytes that are read or written in a row:
-    # whole cache lines where a column's edges stand.
+    # Random reads of single positions, and sequential reads and writes: whole
+    # cache lines for a column's edges.
     bounds: dict[str, tuple[Callable, dict[str, int], int]] = {
         'extract': (
             lambda: A[:, cols],

@@ -1,7 +1,7 @@
-"""How does the time of a seed fall with the size of a batch?
+"""Time per seed for several batch sizes.
 
-As in Figure 6 of gSampler: microseconds a seed, of ``eager`` and ``compiled``
-programs, for batches of 16 to 4,096 seeds.
+As in Figure 6 of gSampler: microseconds per seed, of ``eager`` and
+``compiled`` programs, for batches of 16 to 4,096 seeds.
 
     python benchmark/batch_size.py --graphs small --markdown results.md
 """

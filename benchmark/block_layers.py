@@ -1,16 +1,16 @@
-"""How fast is a step of three fused layers, and of PyG's on the same blocks?
+"""Time of a step of three fused layers, and of PyG's on the same blocks.
 
-A batch of [15, 10, 5] around 1,024 packages with 100 features, forward with
-backward: a model that `fuse` has compute exact blocks, PyG's layers on these
-blocks by hand, and the same model as PyG runs it, on all edges of the batch.
-In turns, one thread, the same weights, processor time.
+A batch of [15, 10, 5] around 1,024 packages with 100 features, forward and
+backward: a model after `fuse` on exact blocks, PyG's layers called on these
+blocks by hand, and the unchanged PyG model on all edges of the batch. They
+take turns on one thread with the same weights; times are processor time.
 
     python benchmark/block_layers.py --markdown table.md
 
-`products` is the share of fused time in products of matrices, `GFLOP` are
-the operations of these in a step, fused and of PyG's layers on blocks. A
-batch that does not know its blocks, or a model that computes whole batches, is
-an error: the work would not be equal.
+`products` is the fraction of the fused time in matrix products, `GFLOP` are
+the operations of these products per step, fused and for PyG's layers on
+blocks. A batch without blocks, or a model that computes whole batches, is an
+error: the work would differ.
 """
 
 import argparse
@@ -46,7 +46,7 @@ LAYERS: dict[str, Callable[[int], Any]] = {
     'GCNConv': lambda c: pyg.GCNConv(c, WIDTH),
     'SAGEConv': lambda c: pyg.SAGEConv(c, WIDTH),
 }
-#: Layers that take one tensor of features: their results are cut.
+#: Layers with one feature tensor as input, of which they compute a part.
 _SQUARE = pyg.GCNConv, pyg.PNAConv
 
 
@@ -93,12 +93,12 @@ def batch_of(seeds: int) -> Any:
 def steps_of(
     make: Callable[[int], Any], batch: Any, seeds: int
 ) -> dict[str, Callable[[int], object]]:
-    """Returns the steps that are compared, by what they are.
+    """Returns the compared steps by name.
 
     Args:
         make (Callable): Makes a layer of some features.
         batch (Any): The batch.
-        seeds (int): Its seeds.
+        seeds (int): Its number of seeds.
 
     Raises:
         ValueError: If the fused model would compute more than blocks.
@@ -140,7 +140,7 @@ def steps_of(
 
 
 def products(step: Callable[[int], object]) -> float:
-    """Returns the share of a step in products of matrices."""
+    """Returns the fraction of a step spent in matrix products."""
     with torch.profiler.profile() as profile:
         step(0)
     events = profile.key_averages()

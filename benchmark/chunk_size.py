@@ -1,9 +1,9 @@
-"""How large should the chunks of a graph on disk be?
+"""Times of sampling from disk for several chunk sizes.
 
 A graph is written with chunks of several sizes. An epoch is streamed, for many
-and for few seeds, and batches are read at random, with nothing in any cache
-but what the sampler has. All read past the page cache (O_DIRECT); sizes are
-measured in turns, several rounds, and the least time of each counts.
+and for few seeds, and batches are read at random, with no cache except the
+sampler's. All reads bypass the page cache (O_DIRECT). Sizes take turns, for
+several rounds, and the least time of each counts.
 
     python benchmark/chunk_size.py --nodes 5000000 --edges 100000000
 """
@@ -31,7 +31,7 @@ SIZES = ['256KiB', '1MiB', '4MiB', '16MiB', '64MiB', '256MiB']
 
 
 def stream(graph: ChunkedGraph, seeds: torch.Tensor, memory: int) -> float:
-    """Returns the seconds to prepare an epoch, chunks unchecked."""
+    """Returns the seconds to prepare an epoch, without checking chunks."""
     graph = ChunkedGraph(graph.path, direct=True)
     sampler = StreamingSampler(graph, FANOUTS, seed=0, memory_limit=memory)
     start = time.perf_counter()
@@ -42,7 +42,7 @@ def stream(graph: ChunkedGraph, seeds: torch.Tensor, memory: int) -> float:
 
 
 def read(graph: ChunkedGraph, batches: list[torch.Tensor]) -> list[float]:
-    """Returns the seconds of the first batch, and of one after it."""
+    """Returns the seconds of the first batch, and of a later one."""
     graph = ChunkedGraph(graph.path, direct=True)
     sampler = RandomReadSampler(graph, FANOUTS, seed=0, cache_bytes=64 << 20)
     times = []
@@ -54,7 +54,7 @@ def read(graph: ChunkedGraph, batches: list[torch.Tensor]) -> list[float]:
 
 
 def measure(graph: ChunkedGraph, args: argparse.Namespace) -> list[float]:
-    """Returns the seconds of all that is measured of a graph."""
+    """Returns all measured seconds of a graph."""
     generator = torch.Generator().manual_seed(0)
     nodes = torch.randperm(args.nodes, generator=generator)
     many, few = nodes[: max(args.nodes // 20, 1)], nodes[:64].clone()

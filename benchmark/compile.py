@@ -1,18 +1,18 @@
-"""How fast are compiled samplers, beside the eager ones?
+"""Times of compiled samplers, compared with eager ones.
 
 Columns add passes: ``plain`` runs the captured program in its canonical form,
 ``compiled`` runs all passes. GraphSAGE is also compared with the operator that
-samples all hops at once, alone and with the gather of the edges' values, which
-the program returns, too (``by hand``). ``heterogeneous`` is two hops over
-a dictionary of five relations, ``walk`` ten steps of a loop, compared with the
-operator of independent walks. ``overhead`` is what a call takes before and
-after the function that the backend made, of :func:`torch_gsample.compile` for
-four seeds of a tiny graph, eight nodes a layer; the first compilation is
-Dynamo's but for the part of the backend.
+samples all hops at once, alone and with the gather of edge values, which the
+program also returns (``by hand``). ``heterogeneous`` is two hops over a
+dictionary of five relations, ``walk`` ten steps of a loop, compared with the
+operator of independent walks. ``overhead`` is the time of a call of
+:func:`torch_gsample.compile` before and after the backend's function, for four
+seeds of a tiny graph with eight nodes per layer; the time of the first
+compilation is Dynamo's, without the backend's.
 
-A second table has two orders of one program, which give the same: values (or
-weights) of an extract and then a selection, or the cheap order, as somebody
-would write it who knows the compiler.
+A second table has two equivalent orders of one program: values (or weights) of
+an extract and then a selection, or the cheap order, which a user would write
+who knows the compiler.
 
     python benchmark/compile.py --graphs small
     python benchmark/compile.py --graphs large --markdown results.md
@@ -38,12 +38,12 @@ from torch_gsample.rng import make_key, program_scope
 
 Call = Callable[[int], object]
 BY_HAND = ('operator', 'by hand')
-#: Calls before the first one that is timed: layouts are measured in five.
+#: Untimed first calls: five of them measure layouts.
 WARM_UP = 7
 
 
 class Backend:
-    """The backend, and the seconds of it and of what it made."""
+    """The backend, and the seconds spent in it and in its function."""
 
     compiling = 0.0
     running = 0.0
@@ -146,7 +146,7 @@ def calls(
     """Returns the candidates, and the seconds of the first compilation."""
     torch._dynamo.reset()
     candidates = {'eager': program}
-    # Two compilations of one function would share their limit of recompiles.
+    # Two compilations of one function would share its recompile limit.
     for name, options in (('plain', {'passes': []}), ('compiled', {})):
         candidates[name] = torch.compile(
             lambda A, s: program(A, s),
@@ -199,7 +199,7 @@ def walk_by_hand(
 
 
 def overhead(name: str) -> tuple[float, float]:
-    """Returns seconds of a call beside its operators, and of the backend."""
+    """Returns seconds of a call outside its operators, and of the backend."""
     row, col = torch.arange(64).repeat(4), torch.randint(64, (256,))
     A = SparseSample.from_coo(row, col, torch.rand(256), (64, 64))
     compiled, made = gsample.compile(programs(A, 8, 8)[name]), Backend()
@@ -255,7 +255,7 @@ def run(report: Report, name: str, args: argparse.Namespace) -> None:
 
 
 def orders(A: SparseSample) -> dict[str, tuple[Callable[..., Any], ...]]:
-    """Programs that compute first, and those that select first."""
+    """Programs that compute first, and programs that select first."""
     x = torch.rand(A.num_cols)
     degree = A.degree(1).to(torch.float32).clamp(min=1)
     W = A.div(degree, dim=1)
@@ -282,7 +282,7 @@ def orders(A: SparseSample) -> dict[str, tuple[Callable[..., Any], ...]]:
 
 
 def run_orders(report: Report, name: str, args: argparse.Namespace) -> None:
-    """Measures both orders, in turns."""
+    """Measures both orders in turns."""
     graph = load_graph(name)
     value = symmetric(graph)
     A = SparseSample.from_csc(
@@ -310,7 +310,7 @@ def run_orders(report: Report, name: str, args: argparse.Namespace) -> None:
 
 
 def parser_of(description: str | None) -> argparse.ArgumentParser:
-    """Returns what reads which graphs and programs are measured, and how."""
+    """Returns the parser of the graphs, programs and options to measure."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument('--graphs', default='small')
     parser.add_argument(

@@ -1,11 +1,11 @@
-"""Rows a second from a DuckDB file to a folder, in bounded memory.
+"""Rows per second from a DuckDB file to a folder, in bounded memory.
 
-`python benchmark/convert_tables.py` answers one question: how fast does
-`convert_tables` write a table of sales with two foreign keys and their times,
-and how much memory does it take? The most that the process had is printed
-next to the limit that it was given. With `--whole` the limit is that of the
-whole process, which then runs under RLIMIT_DATA: the system refuses memory
-beyond it and `--spare`, which is for addresses that are reserved and not used.
+`python benchmark/convert_tables.py` measures the time and memory of
+`convert_tables` for a table of sales with two foreign keys and their times.
+The peak memory of the process is printed next to its limit. With `--whole` the
+limit applies to the whole process, which runs under RLIMIT_DATA: the system
+refuses memory beyond it plus `--spare`, which is for reserved, unused
+addresses.
 """
 
 import argparse

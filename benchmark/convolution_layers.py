@@ -1,4 +1,4 @@
-"""What `convolutions.py` compares: layers, graphs and the calls of layers."""
+"""The layers, graphs and calls that `convolutions.py` compares."""
 
 import copy
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from torch_gsample import NeighborSampler, fuse
 from torch_gsample.datasets import DebianPackages
 from torch_gsample.loader import NeighborLoader
 
-#: Features of edges, relations, and types of vertices, of all graphs.
+#: Number of edge features, relations and vertex types of all graphs.
 EDGE_DIM, RELATIONS, TYPES = 8, 8, 2
 
 
@@ -22,8 +22,8 @@ class Layer(NamedTuple):
     Args:
         make (Callable): Makes it for a number of channels.
         inputs (str): Its arguments, of :class:`Inputs`.
-        is_bipartite (bool): Whether it takes a pair of features.
-        most (int): No more channels: PyG's takes too much memory.
+        is_bipartite (bool): Whether it accepts a pair of features.
+        most (int): Largest number of channels: PyG's needs too much memory.
     """
 
     make: Callable[[int], Any]
@@ -119,12 +119,12 @@ LAYERS = {
 
 
 class Inputs:
-    """A graph and what layers take.
+    """A graph and the inputs of layers.
 
     Args:
         edge_index (torch.Tensor): int64 ``[2, num_edges]``.
         sizes (Tuple[int, int]): Sources and destinations.
-        channels (int): Features of a vertex.
+        channels (int): Features per vertex.
     """
 
     def __init__(
@@ -179,13 +179,13 @@ GRAPHS = {'packages': packages, 'block': block, 'tiny': tiny}
 def steps_of(
     layer: Layer, channels: int, inputs: Inputs, min_nodes: int
 ) -> dict[str, Callable[[int], object]]:
-    """Returns forward with backward of a fused layer and of PyG's.
+    """Returns forward and backward of a fused layer and of PyG's.
 
     Args:
         layer (Layer): The layer.
         channels (int): Its channels.
-        inputs (Inputs): What it takes.
-        min_nodes (int): Calls with fewer vertices are PyG's.
+        inputs (Inputs): Its inputs.
+        min_nodes (int): Calls with fewer vertices run PyG's code.
     """
     torch.manual_seed(12)
     theirs = layer.make(channels)

@@ -1,14 +1,14 @@
-"""How fast are PyG's convolutions fused, and in how much memory?
+"""Time and memory of PyG's convolutions, fused and eager.
 
-Each layer with the same weights, forward with backward, fused and PyG's eager,
-in turns: on the whole graph of packages, and on the largest exact block of a
-batch ([15, 10, 5] around 1,024 seeds).
+Each layer runs forward and backward with the same weights, fused and as PyG's
+eager layer, in turns: on the whole graph of packages, and on the largest exact
+block of a batch ([15, 10, 5] around 1,024 seeds).
 
     python benchmark/convolutions.py --rows rows.jsonl --markdown table.md
     python benchmark/convolutions.py --graphs tiny --channels 16 --rounds 300
 
-A row is in the file of `--rows` as soon as it is measured; a run goes on after
-the rows that are there.
+`--rows` saves each row once it is measured; a later run continues after the
+saved rows.
 """
 
 import argparse
@@ -34,7 +34,7 @@ def _status(name: str) -> float:
 
 
 def peak(step: Callable[[int], object]) -> float:
-    """Returns the MB that a call takes at once, above what is there."""
+    """Returns the peak MB of a call beyond the memory before it."""
     gc.collect()
     ctypes.CDLL(None).malloc_trim(0)
     Path('/proc/self/clear_refs').write_text('5')  # resets VmHWM

@@ -44,7 +44,7 @@ FANOUTS = [10, 10]
 
 
 class OneFeature(FeatureStore):
-    """A store of ``x`` alone."""
+    """A store with only ``x``."""
 
     shape: tuple[int, ...]
 
@@ -58,7 +58,7 @@ class OneFeature(FeatureStore):
 
 
 class Mapped(OneFeature):
-    """A mapped file, which PyG's users read today."""
+    """A mapped file, the usual way in PyG today."""
 
     def __init__(self, file: FeatureFile, memory: int):
         super().__init__()
@@ -83,7 +83,7 @@ class Mapped(OneFeature):
 
 
 class Cached(OneFeature):
-    """The rows that were used last, of whole batches at a time."""
+    """The most recently used rows, updated batch by batch."""
 
     def __init__(self, file: FeatureFile, memory: int):
         super().__init__()
@@ -118,10 +118,10 @@ class Cached(OneFeature):
 
 
 class Sieve(OneFeature):
-    """SIEVE (https://www.usenix.org/conference/nsdi24), a batch at a time.
+    """SIEVE (https://www.usenix.org/conference/nsdi24), batch by batch.
 
-    A queue in the order of insertion. A hand goes from the oldest entry to the
-    youngest and begins again; it passes entries that were used since, and
+    A queue in insertion order. A hand moves from the oldest entry to the
+    youngest and starts over; it skips entries used since its last visit, and
     evicts the others.
     """
 
@@ -192,7 +192,7 @@ class Sieve(OneFeature):
 
 
 def write(path: Path, nodes: int, width: int) -> FeatureFile:
-    """Writes rows that tell their numbers."""
+    """Writes rows whose values are their numbers."""
     rows = 1 << 16
     pieces = (
         torch.arange(at, min(at + rows, nodes)).float().repeat(width, 1).T
@@ -204,11 +204,11 @@ def write(path: Path, nodes: int, width: int) -> FeatureFile:
 def timed(
     loader: Iterable[Any], skipped: int, pause: float = 0
 ) -> tuple[float, float]:
-    """Returns the seconds of a batch, and those of waiting for it.
+    """Returns the seconds per batch, and the seconds of waiting for it.
 
     Args:
         loader (Iterable[Any]): Its batches.
-        skipped (int): How many of the first ones only fill a cache.
+        skipped (int): Number of first batches that only fill a cache.
         pause (float, optional): Seconds after each batch.
     """
     start = begin = time.perf_counter()
@@ -232,7 +232,7 @@ def columns(
     loader: Iterable[Any],
     train: bool,
 ) -> tuple[float, list[str]]:
-    """Runs a plan: the seconds of a batch, and the other columns."""
+    """Runs a plan; returns the seconds per batch, and the other columns."""
     plan, file = store._plan, store.files[None, 'x']
     before = file.stats()['bytes_read']
     seconds, _ = timed(loader, 0)

@@ -1,8 +1,8 @@
-"""How close are generated kernels to the memory's bandwidth?
+"""Time of generated edge kernels, compared with memory bandwidth.
 
-Each case moves the bytes that it must: values, indices and pointers are read
-once, results written once. Beside it: the operators of PyTorch that a kernel
-takes the place of, and a copy of memory in the same run.
+Each case moves the minimum of bytes: values, indices and pointers are read
+once, results written once. It is compared with the PyTorch operators that the
+kernel replaces, and with a memory copy in the same run.
 
     python benchmark/edge_map.py
     python benchmark/edge_map.py --edges 1000000 --threads 1
@@ -33,7 +33,7 @@ Case = tuple[EdgeKernel, list[Tensor], int, Callable[[], Tensor]]
 
 
 def cases(edges: int, cols: int, rows: int) -> dict[str, Case]:
-    """Returns kernels, their operands, and the same in PyTorch."""
+    """Returns kernels, their operands, and their PyTorch equivalents."""
     generator = torch.Generator().manual_seed(12)
     cut = torch.randint(edges, (cols - 1,), generator=generator).sort()[0]
     bounds = [torch.tensor([0]), cut, torch.tensor([edges])]

@@ -1,23 +1,23 @@
-"""What does a training step cost, and whose is the time?
+"""Cost of a training step, by candidate and by part.
 
 A model of several layers over sampled batches, forward and backward, in turns:
 
-- `PyG`: its layers over the whole batch, as everybody writes them;
+- `PyG`: its layers over the whole batch, the usual code;
 - `PyG, trimmed`: with PyG's `trim_to_layer`, which is not exact for GCN;
-- `PyG on blocks`: its layers on `batch.blocks` (GCN's take none);
+- `PyG on blocks`: its layers on `batch.blocks` (not possible for GCN);
 - `fused`: `torch_gsample.vertex.nn` over the whole batch;
 - `fused on blocks`: the same on `batch.blocks`;
-- `fuse(model)`: PyG's model, as it was written, after `torch_gsample.fuse`;
+- `fuse(model)`: the unchanged PyG model after `torch_gsample.fuse`;
 - `products`: the matrix products of `fused on blocks` alone.
 
-Batches are made before, so that all take the same, and their features are
-gathered: a loader that prefetches hides that. `typed` are Debian's packages
-with their types: a layer is a `HeteroConv` of `SAGEConv`, or (RGCN) of linear
-means of neighbours, one of each relation.
+Batches are sampled in advance, so that all candidates use the same ones, and
+their features are gathered: a prefetching loader hides both. `typed` are
+Debian's packages with their types: a layer is a `HeteroConv` of `SAGEConv`, or
+(RGCN) of linear means of neighbours, one per relation.
 
-`cpu_ms` is the time of all threads; `faults` are fresh pages of a step. With
-`--peak`, each candidate is run in a process of its own, and `first_mib` and
-`peak_mib` are the most memory beyond the batches, in the first two steps (in
+`cpu_ms` is the time of all threads; `faults` are page faults of a step. With
+`--peak`, each candidate runs in a separate process, and `first_mib` and
+`peak_mib` are the peak memory beyond the batches, in the first two steps (in
 which `fuse` plans) and in later ones. `--keep` calls `keep_memory()` first.
 
     python benchmark/epoch.py --graphs packages --models SAGE,GAT --threads 1,2
@@ -117,7 +117,7 @@ def step_of(
 
 
 class Usage:
-    """A step, and what each of its calls takes of the processor."""
+    """A step, and the processor time and page faults of each call."""
 
     def __init__(self, step: Step):
         self._step, self._seen = step, list[tuple[float, int]]()
@@ -131,7 +131,7 @@ class Usage:
         self._seen.append((seconds, last.ru_minflt - first.ru_minflt))
 
     def medians(self) -> tuple[float, int]:
-        """Returns milliseconds of all threads, and fresh pages."""
+        """Returns milliseconds of all threads, and page faults."""
         seconds, faults = zip(*self._seen, strict=True)
         return median(seconds) * 1e3, int(median(faults))
 
@@ -147,7 +147,7 @@ def mib_of(field: str) -> float:
 def peak_of(
     file: str, threads: int, keep: bool, rest: Any
 ) -> tuple[float, float]:
-    """Returns the most memory of two first steps, and of later ones."""
+    """Returns the peak memory of the first two steps, and of later ones."""
     torch.set_num_threads(threads)
     if keep:
         torch_gsample.keep_memory()
@@ -166,7 +166,7 @@ def peak_of(
 def peaks_of(
     args: Any, name: str, sizes: Any, threads: int, given: dict[bool, Any]
 ) -> dict[str, tuple[float, float]]:
-    """Returns the memory of each candidate, in a process of its own."""
+    """Returns the memory of each candidate, in a separate process."""
     found = {}
     spawn = multiprocessing.get_context('spawn')
     with tempfile.TemporaryDirectory() as folder:

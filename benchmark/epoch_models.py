@@ -17,7 +17,7 @@ Forward = Callable[[torch.nn.ModuleList, Any, list[Any]], Tensor]
 
 
 def packages(num_features: int) -> Data:
-    """Returns Debian's packages, both ways, with relations."""
+    """Returns Debian's packages with relations in both directions."""
     typed = transforms.ToUndirected()(DebianPackages()[0])
     data = typed.to_homogeneous(node_attrs=[], edge_attrs=[])
     data.x = torch.randn(data.num_nodes, num_features)
@@ -34,7 +34,7 @@ def large(num_features: int) -> Data:
 
 
 def typed(num_features: int) -> HeteroData:
-    """Returns Debian's packages with types of nodes, both ways."""
+    """Returns Debian's packages with node types, in both directions."""
     data: HeteroData = transforms.ToUndirected()(DebianPackages()[0])
     for store in data.node_stores:
         store.x = torch.randn(store.num_nodes, num_features)
@@ -148,7 +148,7 @@ def typed_pairs(convs: Any, batch: Any, more: list[Any]) -> Any:
 
 
 class Model(torch.nn.Module):
-    """PyG's layers, as everybody writes them."""
+    """PyG's layers in the usual code."""
 
     def __init__(self, convs: torch.nn.ModuleList):
         super().__init__()

@@ -1,10 +1,10 @@
-"""What does each sampler gain over ``NeighborLoader`` in its example?
+"""The gain of each sampler over ``NeighborLoader`` in its example.
 
     python benchmark/examples.py --folder build/examples --markdown table.md
 
 Runs the examples that compare samplers, on one thread. Methods of an example
-read equally many feature rows, so their scores compare. Their processor times
-compare within an example. A result that is in ``--folder`` is not measured
+read the same number of feature rows, so their scores compare. Their processor
+times compare within an example. Results in ``--folder`` are not measured
 again.
 """
 

@@ -1,4 +1,4 @@
-"""How fast are features in fewer bits gathered, and what accuracy remains?
+"""Gather time of quantized features, and the accuracy that remains.
 
 python benchmark/features.py --accuracy --seeds 0,1,2
 """
@@ -30,7 +30,7 @@ Stored = dict[str, Tensor]
 
 
 def store(x: Tensor, storage: str) -> Stored:
-    """Returns features, and their scales if they have some."""
+    """Returns features, and their scales if any."""
     if storage == 'int8':
         return dict(zip(('x', 'x_scale'), quantize_rows(x), strict=True))
     return {'x': x.to(getattr(torch, storage))}
@@ -68,7 +68,7 @@ def candidates(
 
 
 def mapped(storages: dict[str, Stored], folder: str) -> dict[str, Stored]:
-    """Returns features in files, which are in the page cache now."""
+    """Returns features in mapped files, which are then in the page cache."""
     result = {}
     for name, stored in storages.items():
         torch.save(stored, f'{folder}/{name}.pt')
@@ -79,7 +79,7 @@ def mapped(storages: dict[str, Stored], folder: str) -> dict[str, Stored]:
 
 
 def on_huge_pages(storages: dict[str, Stored]) -> dict[str, Stored]:
-    """Returns copies on pages of 2 MiB, as int8 rows are from the start."""
+    """Returns copies on pages of 2 MiB, which int8 rows have anyway."""
     return {
         name: {k: use_huge_pages(v.clone()) for k, v in stored.items()}
         for name, stored in storages.items()
@@ -128,7 +128,7 @@ def demo() -> ModuleType:
 
 
 def accuracy(storage: str, seed: int) -> float:
-    """Returns the test accuracy of the example with features stored so."""
+    """Returns the test accuracy of the example with this storage."""
     module = demo()
     load_graph = module.load_graph
 

@@ -1,13 +1,13 @@
-"""How fast are the operators on a GPU, beside what its memory allows?
+"""Times of the operators on a GPU, compared with bounds of its memory.
 
     python benchmark/gpu.py --graph large --page docs/benchmarks.md
 
-Times are medians by CUDA events, of calls that end with their results on the
-GPU; de-duplication and relabelling are part of them. The bound of a row is the
-time that its reads and writes take alone, at rates that the same run measures.
-Writes `cuda-<gpu>-<date>.json` and the table of the page, and with `--out`
-each row as it comes to `rows.jsonl`. A row that fails says why, and the others
-go on.
+Times are medians by CUDA events, of calls whose results are on the GPU;
+de-duplication and relabelling are included. The bound of a row is the time of
+its reads and writes alone, at rates measured in the same run. Writes
+`cuda-<gpu>-<date>.json` and the table of the page, and with `--out` each row
+when it is done to `rows.jsonl`. A failed row states the reason, and the others
+continue.
 """
 
 import argparse
@@ -50,15 +50,15 @@ P, Q = 2.0, 0.5  # of node2vec
 
 
 class Bench:
-    """A graph on a device, and how its operators are timed there.
+    """A graph on a device, and the timing of its operators.
 
     Args:
         graph (CSC): The graph, on the CPU.
         device (torch.device): Where operators run.
-        rates (Rates): What the memory of the device can do.
-        seconds (Callable): Returns the median time of a function of the number
-            of a round, and what it returned last.
-        num_seeds (int): Of an epoch.
+        rates (Rates): The memory rates of the device.
+        seconds (Callable): Returns the median time of a function of the
+            round's number, and its last result.
+        num_seeds (int): Seeds of an epoch.
     """
 
     def __init__(
@@ -130,7 +130,7 @@ class Bench:
         """DeepWalk and node2vec of length 80."""
         seeds, goal = self.epoch.to(self.device), 2.5
         steps = 80 * len(seeds)
-        # An offset and a neighbour a step; node2vec tries again now and then.
+        # An offset and a neighbour per step; node2vec sometimes tries again.
         bound = 1e3 * 2 * steps / self.rates.reads
         for name, walk in (
             ('DeepWalk', ops.random_walk),
@@ -146,7 +146,7 @@ class Bench:
             goal = 2 * ms
 
     def layers(self) -> Iterator[Row]:
-        """Layer-wise programs of 4,000 nodes a layer, compiled and not."""
+        """Layer-wise programs of 4,000 nodes per layer, compiled and eager."""
         matrix = SparseSample.from_csc(*self.graph)
         batches = self.batches(1024)
         for name in ('ladies', 'fastgcn'):
@@ -208,18 +208,18 @@ class Bench:
         return ops.sample_neighbors(graph, seeds, list(fanouts), key)
 
     def neighbor_bound(self, out: ops.Sample) -> float:
-        """Milliseconds of the sectors that a sample touches."""
+        """Milliseconds of the sectors that a sample reads or writes."""
         edges, nodes = out.row.numel(), out.node.numel()
-        # An offset a node; of an edge its neighbour and the table's entry.
+        # One offset per node; per edge its neighbour and the table's entry.
         reads = nodes + 2 * edges
         written = 8 * (3 * edges + nodes)
         return 1e3 * (reads / self.rates.reads + written / self.rates.copy)
 
     def layers_bound(self, out: Any) -> float:
-        """Milliseconds of what the columns of layers have of edges.
+        """Milliseconds to read the edges of the layers' columns.
 
-        A layer reads all of them, twice, and for each an entry of a table of
-        rows: to sum up probabilities, and to keep what was drawn.
+        A layer reads all of them twice, and for each edge an entry of a table
+        of rows: to sum up probabilities, and to select the drawn edges.
         """
         indptr = self.graph[0].to(torch.int64)
         reads = copied = 0.0
@@ -231,7 +231,7 @@ class Bench:
         return 1e3 * (reads / self.rates.reads + copied / self.rates.copy)
 
     def is_same(self, seeds: Tensor, weight: Tensor | None) -> bool:
-        """Whether a sample is the CPU's."""
+        """Whether a sample equals the CPU's."""
         host = self.host.indptr, self.host.indices
         cum_weight = None if weight is None else weight.cpu()
         graph, key = one_relation(*host, cum_weight), make_key(0, 0, 0)
@@ -244,7 +244,7 @@ class Bench:
 
 
 def reason(error: Exception) -> str:
-    """What a row says that failed."""
+    """The text of a failed row."""
     return f'failed: {type(error).__name__}: {str(error).splitlines()[0]}'
 
 
@@ -319,7 +319,7 @@ def write_json(
 
 
 def table(gpu: str, rates: Rates, rows: list[Row]) -> str:
-    """Returns what the page says of a run."""
+    """Returns the text of a run for the page."""
     names = 'measurement', 'ms', 'bound ms', 'goal ms', 'bound / time', ''
     lines = [f'{gpu}, {machine()}: {rates}.', '']
     lines.append('| ' + ' | '.join(names) + ' |')
@@ -329,7 +329,7 @@ def table(gpu: str, rates: Rates, rows: list[Row]) -> str:
 
 
 def write_page(page: Path, text: str) -> None:
-    """Puts a table between the marks of a page."""
+    """Inserts a table between the marks of a page."""
     before, rest = page.read_text().split(MARKS[0])
     _, after = rest.split(MARKS[1])
     page.write_text(f'{before}{MARKS[0]}\n{text}\n{MARKS[1]}{after}')

@@ -1,4 +1,4 @@
-"""What the memory of a GPU can do, and how long its work takes."""
+"""Memory rates of a GPU, and times of calls."""
 
 import statistics
 import time
@@ -17,7 +17,7 @@ SECTOR = 32  # bytes that a read moves, at least
 
 @dataclass
 class Row:
-    """One measurement; a bound or goal of 0 is not known."""
+    """One measurement; a bound or goal of 0 is unknown."""
 
     name: str
     ms: float = 0.0
@@ -26,7 +26,7 @@ class Row:
     note: str = ''
 
     def cells(self) -> list[str]:
-        """Returns it as text."""
+        """Returns the cells as text."""
         share = f'{100 * self.bound_ms / self.ms:.0f} %' if self.ms else ''
         times = self.ms, self.bound_ms, self.goal_ms
         shown = [f'{ms:.3g}' if ms else '' for ms in times]
@@ -35,7 +35,7 @@ class Row:
 
 @dataclass
 class Rates:
-    """What a device reached in this run."""
+    """Rates that a device reached in this run."""
 
     copy: float  # bytes a second, read and written
     host: float  # bytes a second from pinned memory of the host
@@ -43,7 +43,7 @@ class Rates:
 
     @property
     def reads(self) -> float:
-        """Random reads of the least sector a second."""
+        """Random reads of the smallest sector per second."""
         return self.sectors[SECTOR]
 
     def __str__(self) -> str:
@@ -58,12 +58,12 @@ class Rates:
 
     @staticmethod
     def pin(tensor: Tensor) -> Tensor:
-        """Returns a tensor in pinned memory, where there is a GPU."""
+        """Returns a tensor in pinned memory, if there is a GPU."""
         return tensor.pin_memory() if torch.cuda.is_available() else tensor
 
 
 class Bench(Protocol):
-    """What a row needs of the benchmark."""
+    """The parts of the benchmark that rows use."""
 
     host: CSC
     graph: tuple[Tensor, Tensor]
@@ -83,9 +83,9 @@ def cuda_seconds(
     """Returns the median time of a call by CUDA events, and its last result.
 
     Args:
-        call (Callable): A function of the number of a round.
-        rounds (int): How often it is timed.
-        warm_up (int, optional): How often it is called before.
+        call (Callable): A function of the round's number.
+        rounds (int): Number of timed calls.
+        warm_up (int, optional): Number of calls before.
     """
     out, seconds = None, []
     for i in range(warm_up):
@@ -123,7 +123,7 @@ def measure_rates(
 
     Args:
         device (torch.device): The device.
-        seconds (Callable, optional): What times a call.
+        seconds (Callable, optional): Times a call.
         size (int, optional): Bytes of each array; it must be far larger than
             the device's caches.
     """

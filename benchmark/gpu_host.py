@@ -1,11 +1,11 @@
-"""How long does the host take for a call on a GPU? Here, without one.
+"""Host time of a call on a GPU, measured without a GPU.
 
     python benchmark/gpu_host.py
 
 Operators for CUDA are built with kernels that do not run, and tensors are on
-the CPU: what is left is Python, the dispatcher, checks, allocations of torch
-for the CPU, and arguments. CUDA's own calls are not in it. Microseconds of
-processor time a call, the least of several rounds.
+the CPU: the rest is Python, the dispatcher, checks, torch's CPU allocations
+and arguments. CUDA's own calls are missing. Microseconds of processor time per
+call, the least of several rounds.
 """
 
 import sys
@@ -30,7 +30,7 @@ from tests.cuda.emulated import (  # noqa: E402
 from torch_gsample import CSC, Graph, ops  # noqa: E402
 from torch_gsample.rng import make_key  # noqa: E402
 
-#: What the operator is made of.
+#: Source files of the operator.
 HOST = 'sample_neighbors', 'device_memory', 'list_cache', 'host_reads'
 KERNELS = 'neighbor_*.cu', 'split_*.cu', 'pad_sample.cu', 'arguments.cu'
 CALLS, ROUNDS = 200, 15
@@ -39,7 +39,7 @@ BATCHES = 8
 
 
 def microseconds(call: Callable[[], object]) -> float:
-    """The least time of a call in some rounds."""
+    """The least time of a call in several rounds."""
     rounds = []
     for _ in range(ROUNDS):
         begin = time.process_time()
@@ -63,7 +63,7 @@ def stubs(folder: Path) -> Path:
 
 
 def main() -> None:
-    """Prints a line for each kind of call."""
+    """Prints one line per kind of call."""
     torch.set_num_threads(1)
     module = sys.modules['torch_gsample.ops.sample_neighbors']
     with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""Rows on generated kernels, which NVRTC compiles on the machine."""
+"""Rows on generated kernels, which NVRTC compiles on the GPU's machine."""
 
 from collections.abc import Iterator
 
@@ -36,11 +36,11 @@ def edge_kernels(bench: Bench) -> Iterator[Row]:
 
 
 def attention(bench: Bench) -> Iterator[Row]:
-    """A fused layer of graph attention, and with its backward.
+    """A fused layer of graph attention, forward, and with its backward.
 
-    Forward, an edge reads its source's features and scores, wherever they are;
-    backward, its destination's gradients and scores. Each is once more what
-    the nodes have: read, transformed and written.
+    Forward, an edge reads its source's features and scores at random;
+    backward, its destination's gradients and scores. Each also reads,
+    transforms and writes the nodes' values once.
     """
     torch.manual_seed(0)
     matrix = SparseSample.from_csc(*bench.graph)

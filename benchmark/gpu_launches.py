@@ -1,7 +1,7 @@
-"""Rows on where a graph is, and on how work is launched on a GPU.
+"""Rows on graph placement, and on launches on a GPU.
 
-On machines without one they run on the CPU, for tests: memory is not pinned,
-nothing is cached, and what would be a CUDA graph is called again.
+Without a GPU they run on the CPU, for tests: memory is not pinned, nothing is
+cached, and calls are repeated instead of replayed in a CUDA graph.
 """
 
 from collections.abc import Callable, Iterator
@@ -22,8 +22,8 @@ FANOUTS_OF_TWO = [8, 5, 3]
 def uva(bench: Bench) -> Iterator[Row]:
     """[15, 10, 5] of a graph in pinned memory, without and with a cache.
 
-    The bound is the time of the sectors that come from the host, at the rate
-    of copies from it.
+    The bound is the time to transfer sectors from the host, at the rate of
+    copies from it.
     """
     batches = bench.batches(1024)
     indices = Rates.pin(bench.host.indices)
@@ -48,7 +48,7 @@ def uva(bench: Bench) -> Iterator[Row]:
 
 
 def several_batches(bench: Bench) -> Iterator[Row]:
-    """[25, 10] of 512 seeds over an epoch, some batches a launch."""
+    """[25, 10] of 512 seeds over an epoch, several batches per launch."""
     graph = one_relation(*bench.graph)
     batches = bench.batches(512)
     keys = torch.cat([make_key(0, 0, i) for i in range(len(batches))])
@@ -94,13 +94,13 @@ def one_relation(
 
 
 def two_relations(one: Graph) -> Graph:
-    """A graph that is both of two relations."""
+    """A graph with two relations, both equal to a graph."""
     relations = tuple(('node', r, 'node') for r in ('a', 'b'))
     return Graph(('node',), relations, one.num_nodes, one.columns * 2)
 
 
 def cached(bench: Bench, indices: Tensor) -> ListCache | None:
-    """A cache of the lists that are read most, where there is a GPU."""
+    """A cache of the hottest adjacency lists, if there is a GPU."""
     if not torch.cuda.is_available():
         return None
     host = bench.host
@@ -135,7 +135,7 @@ def graphs(bench: Bench) -> Iterator[Row]:
 
 
 def most_edges(seeds: int, fanouts: list[int], relations: int = 1) -> int:
-    """The most edges of each of some relations of one node type."""
+    """The most edges of each relation of one node type."""
     most, layer = 0, seeds
     for fanout in fanouts:
         most += layer * fanout
@@ -146,7 +146,7 @@ def most_edges(seeds: int, fanouts: list[int], relations: int = 1) -> int:
 def replays(
     bench: Bench, name: str, key: Tensor, sample: Callable[[], Any]
 ) -> Iterator[Row]:
-    """A padded sample with a key of each round, launched and replayed."""
+    """A padded sample with a key per round, launched and replayed."""
 
     def of_round(call: Callable[[], object]) -> Callable[[int], object]:
         def run(i: int) -> object:
@@ -164,7 +164,7 @@ def replays(
 
 
 def captured(call: Callable[[], Any]) -> tuple[Callable[[], object], Any]:
-    """What replays a call, and its result, which a replay writes anew."""
+    """Returns a replay of a call, and the result each replay overwrites."""
     out = call()
     if not torch.cuda.is_available():
         return call, out
@@ -176,7 +176,7 @@ def captured(call: Callable[[], Any]) -> tuple[Callable[[], object], Any]:
 
 
 def launches(bench: Bench) -> Iterator[Row]:
-    """Layers of [15, 10, 5] in one call, and by one a hop.
+    """Layers of [15, 10, 5] in one call, and in one call per hop.
 
     The kernels are the same: between calls the host waits for sizes.
     """
@@ -218,7 +218,7 @@ def launches(bench: Bench) -> Iterator[Row]:
 
 
 def typed_layers(bench: Bench) -> Iterator[Row]:
-    """Layers of a graph that is both of two relations, in one call."""
+    """Layers of a graph with two equal relations, in one call."""
     batches, keys = bench.batches(1024), [make_key(0)] * len(FANOUTS)
     graph = two_relations(one_relation(*bench.graph))
     for title, disjoint in (('', False), (', in trees', True)):
@@ -243,9 +243,9 @@ def typed_layers(bench: Bench) -> Iterator[Row]:
 
 
 def layers_bound(bench: Bench, indptr: list[Tensor], edges: int) -> float:
-    """Milliseconds of an offset a column, and 32 bytes that an edge writes.
+    """Milliseconds of one offset per column, and 32 bytes written per edge.
 
-    Of an edge it reads its neighbour and the table's entry.
+    Each edge reads its neighbour and the table's entry.
     """
     reads = 2 * edges + sum(ptr.numel() for ptr in indptr)
     return 1e3 * (reads / bench.rates.reads + 32 * edges / bench.rates.copy)

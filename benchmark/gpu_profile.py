@@ -1,11 +1,11 @@
-"""Where does the time of a call on a GPU go? Kernel by kernel.
+"""Times of the kernels of a call on a GPU.
 
     python benchmark/gpu_profile.py --graph large --out kernels.jsonl
     ncu --clock-control none --kernel-name-base demangled -k regex:gsample \
         python benchmark/gpu_profile.py --once
 
-Times are microseconds of torch's profiler, a call; `--once` only makes each
-call, for a profiler that watches. `--device cpu` is a dry run.
+Times are microseconds per call, from torch's profiler; `--once` only makes
+each call, for an external profiler. `--device cpu` is a dry run.
 """
 
 import argparse
@@ -27,7 +27,7 @@ ROUNDS = 3
 
 
 def calls(graph: CSC, device: str) -> dict[str, Callable[[int], object]]:
-    """Returns calls, as functions of the number of a round."""
+    """Returns calls, as functions of the round's number."""
     there = Graph.from_csc(graph.to(device))
     at = there[None].indptr, there[None].indices
     generator = torch.Generator().manual_seed(12)

@@ -17,7 +17,8 @@ CHOSEN, MANY = 4_000, 100_000  # nodes of a layer, and of a large one
 def negatives(bench: Bench) -> Iterator[Row]:
     """A negative for each of a million targets.
 
-    The bound is their traffic, and by weights the last read of a search.
+    The bound is their memory traffic, with weights plus the last read of a
+    search.
     """
     ids = torch.arange(1 << 20, device=bench.device)
     size = bench.host.num_cols
@@ -35,7 +36,7 @@ def negatives(bench: Bench) -> Iterator[Row]:
 
 
 def frontiers(bench: Bench) -> Iterator[Row]:
-    """15 edges of each column of an epoch, by lengths and places alone."""
+    """15 edges of each column of an epoch, from lengths and positions only."""
     columns = bench.epoch.to(bench.device)
     graph = bench.graph[0].to(torch.int64)
     start = graph[columns]
@@ -48,7 +49,7 @@ def frontiers(bench: Bench) -> Iterator[Row]:
         return ops.sample_columns(indptr, 15, key=key, **of_columns)
 
     ms, (_, edge) = bench.milliseconds(call)
-    # Lengths, places and ids are read; lengths and positions are written.
+    # Reads lengths, positions and ids; writes lengths and positions.
     words = 4 * columns.numel() + edge.numel()
     yield Row(
         f'15 edges of {columns.numel():,} columns by their lengths',
@@ -67,7 +68,7 @@ def fires(bench: Bench) -> Iterator[Row]:
     ms, burnt = bench.milliseconds(call)
     indptr, indices = bench.graph
     edges = int((indptr[burnt + 1] - indptr[burnt]).sum())
-    # The offset of a node; of an edge its neighbour, and the neighbour's bit.
+    # The offset of a node; per edge its neighbour, and the neighbour's bit.
     reads = (burnt.numel() + edges) / bench.rates.reads
     copied = edges * indices.element_size() / bench.rates.copy
     yield Row(
@@ -81,8 +82,8 @@ def fires(bench: Bench) -> Iterator[Row]:
 def nodes(bench: Bench) -> Iterator[Row]:
     """Nodes of a layer, without replacement.
 
-    The bound is a read a draw. A weighted draw depends on those before it, and
-    takes a search of some reads that depend on each other: it is far away.
+    The bound is one read per draw. It is loose for weighted draws: each
+    depends on the earlier ones, and takes a search of dependent reads.
     """
     size, weight = bench.host.num_cols, weights(bench)
     for name, k, cum_weight in (

@@ -1,9 +1,8 @@
 """Random reads of a GPU's memory by a plain kernel: the bound of other rows.
 
-Neighbouring lanes read a sector of 32 to 256 bytes at a place that a hash of
-the number of the read gives, so nothing but sectors is read, and any number of
-reads may be in flight. On other devices torch gathers rows in its place, for
-tests.
+Adjacent lanes read a sector of 32 to 256 bytes at the position that a hash of
+the read's number returns, so that only sectors are read, and any number of
+reads may be in flight. On other devices torch gathers rows instead, for tests.
 """
 
 from collections.abc import Callable
@@ -50,7 +49,7 @@ def random_reads(
     Args:
         table (torch.Tensor): int32, of a multiple of 256 bytes.
         width (int): Bytes of a sector.
-        reads (int): How many are read.
+        reads (int): Number of reads.
     """
     device, sectors = table.device, table.nbytes // width
     if device.type != 'cuda':
@@ -81,11 +80,11 @@ def measure_sectors(
     seconds: Callable[..., tuple[float, object]],
     size: int,
 ) -> dict[int, float]:
-    """Returns how many sectors of each width are read a second.
+    """Returns the sectors of each width read per second.
 
     Args:
         device (torch.device): The device.
-        seconds (Callable): What times a call.
+        seconds (Callable): Times a call.
         size (int): Bytes of the table.
     """
     table = torch.ones(size // 4, dtype=torch.int32, device=device)

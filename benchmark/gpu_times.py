@@ -1,9 +1,9 @@
-"""Latency, pipelined and kernel-only times of a call on a GPU, apart.
+"""Latency, pipelined and kernel-only times of a call on a GPU.
 
-*Latency* is a call that starts on an idle device, until its results are there.
-*Pipelined* is a call among others that follow at once: the host prepares one
-while the device runs another, if the operator does not wait. *Kernels* is the
-time of the device alone.
+*Latency* is the time from a call on an idle device to its results. *Pipelined*
+is the time per call in a sequence: the host prepares one call while the device
+runs another, if the operator does not wait. *Kernels* is the device's time
+alone.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,7 +20,7 @@ IN_A_ROW = 16  # calls of a pipelined round
 
 
 def times_apart(bench: Bench) -> Iterator[Row]:
-    """Three times of samples, which wait for sizes or do not, and walks."""
+    """Three times of samples, which wait for sizes or not, and of walks."""
     for name, call in calls(bench).items():
         latency, _ = bench.milliseconds(call, rounds=25)
         yield Row(f'{name}, latency', latency)
@@ -29,7 +29,7 @@ def times_apart(bench: Bench) -> Iterator[Row]:
 
 
 def calls(bench: Bench) -> dict[str, Call]:
-    """Returns calls, as functions of the number of a round."""
+    """Returns calls, as functions of the round's number."""
     batches = bench.batches(1024)
     graph = one_relation(*bench.graph)
     most = [most_edges(1024, FANOUTS)]
@@ -57,7 +57,7 @@ def calls(bench: Bench) -> dict[str, Call]:
 
 
 def pipelined(bench: Bench, call: Call) -> float:
-    """Milliseconds of a call among others, none of which is waited for."""
+    """Milliseconds per call of a sequence without waits."""
 
     def in_a_row(i: int) -> None:
         for j in range(IN_A_ROW):

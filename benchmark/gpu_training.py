@@ -1,8 +1,8 @@
 """An epoch from seeds to gradients: loader, blocks, layers and features.
 
-The graph and its features are in pinned memory of the host, which the GPU
-reads; the hottest neighbour lists are in a cache of the GPU. Layers are fused,
-or PyG's on the same batches.
+The graph and its features are in pinned host memory, which the GPU reads; the
+GPU caches the hottest adjacency lists. Layers are fused, or PyG's on the same
+batches.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What the benchmarks share: fair pairs, medians, and the memory bound.
+"""Shared code of the benchmarks: fair comparisons, medians, memory bounds.
 
 Candidates take turns, so that a noisy machine disturbs them alike, and only
 ratios within one run are worth reporting.
@@ -34,9 +34,9 @@ __all__ = [
 def random_reader(
     num_items: int, dtype: torch.dtype
 ) -> tuple[Callable[[int], object], int]:
-    """Returns a function that reads an array at random places, and how often.
+    """Returns a function that reads an array at random, and its reads.
 
-    Many reads are in flight, and nothing but the reads is in the way.
+    Many reads are in flight, and the reads dominate its time.
 
     Args:
         num_items (int): Length of the array.
@@ -68,13 +68,13 @@ def random_reader(
 
 
 def random_read_seconds(num_items: int, dtype: torch.dtype) -> float:
-    """Measures a read of an array at a random place."""
+    """Measures a read of an array at a random position."""
     read, count = random_reader(num_items, dtype)
     return compare({'read': read}, rounds=5)['read'].best / count
 
 
 def copier() -> tuple[Callable[[int], object], int]:
-    """Returns a function that copies memory, and the bytes that it moves."""
+    """Returns a function that copies memory, and the bytes it moves."""
     source = torch.ones(1 << 25)
     target = torch.empty_like(source)
     size = 2 * source.numel() * source.element_size()
@@ -91,7 +91,7 @@ def seed_batches(num_nodes: int, batch_size: int, count: int) -> list[Tensor]:
 
 
 class Report:
-    """A table that is printed, and written as Markdown on request."""
+    """A table that is printed, and written as Markdown with ``--markdown``."""
 
     def __init__(self, title: str, columns: list[str]):
         self.title = title

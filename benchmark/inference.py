@@ -1,4 +1,4 @@
-r"""How long does inference for all nodes take, from disk and in memory?
+r"""Time of inference for all nodes, from disk and in memory.
 
 .. code-block:: sh
 
@@ -7,12 +7,11 @@ r"""How long does inference for all nodes take, from disk and in memory?
         --channels 256 --memory 2GiB
 
 Rows are: ``infer`` with graph, features and result on disk; PyG's
-``BasicGNN.inference`` with all of it in memory, with our loader of all
-in-edges; and the loop that a user writes over ``np.memmap``. Each row is a
-process of its own, whose data segment is limited (``RLIMIT_DATA``: the heap
-and private maps, not the page cache and maps of files), but for the one in
-memory. Sources of edges are drawn by a power law; a part of them is near their
-destination.
+``BasicGNN.inference`` with everything in memory, with our loader of all
+in-edges; and a hand-written loop over ``np.memmap``. Each row runs in a
+separate process with a limited data segment (``RLIMIT_DATA``: the heap and
+private maps, not the page cache and maps of files), except the one in memory.
+Sources of edges follow a power law; a part of them is near their destination.
 """
 
 import argparse
@@ -37,7 +36,7 @@ from torch_gsample.memory import bytes_of
 from torch_gsample.storage import ChunkedGraph, FeatureFile, infer
 
 MODELS = {'sage': GraphSAGE, 'gcn': GCN, 'gat': GAT}
-#: What an interpreter with torch has before anything is computed.
+#: Memory of an interpreter with torch before any computation.
 BASE = 768 << 20
 BATCH = 1024
 
@@ -103,7 +102,7 @@ def memory(folder: Path, args: argparse.Namespace) -> int:
 
 
 def memmap(folder: Path, args: argparse.Namespace) -> int:
-    """The loop that is written by hand: edges in memory, rows in maps."""
+    """The hand-written loop: edges in memory, rows in mapped files."""
     model = make_model(args)
     edges = torch.from_numpy(np.load(folder / 'edges.npy'))
     loader = NeighborLoader(
@@ -148,7 +147,7 @@ def drop(path: Path) -> None:
 
 
 class Peak:
-    """Looks 50 times a second how much memory has been written (RssAnon)."""
+    """Samples the written memory (RssAnon) 50 times per second."""
 
     def __init__(self) -> None:
         self._first = self._most = self._now()
@@ -175,7 +174,7 @@ started = 0.0
 
 
 def measure(name: str, folder: Path, args: argparse.Namespace) -> None:
-    """Runs a row in this process, and prints what it took."""
+    """Runs a row in this process, and prints its time and memory."""
     global started
     torch.set_num_threads(args.threads)
     if name != 'memory':

@@ -1,17 +1,17 @@
-"""What does each operation cost in each layout, as in Table 5 of gSampler?
+"""Cost of each operation in each layout, as in Table 5 of gSampler.
 
-Milliseconds of an operation on a graph, or on what is extracted of it, that is
-stored as compressed columns (CSC), compressed rows (CSR) or a list of edges in
-no order (COO). What an operation first has to convert is part of its time.
+Milliseconds of an operation on a graph, or on an extract of it, stored as
+compressed columns (CSC), compressed rows (CSR) or an unordered list of edges
+(COO). Conversions that an operation needs first are part of its time.
 
 - ``columns``, ``rows``: extract those of the seeds from the graph;
 - ``sum of columns``, ``sum of rows``: of the extracted columns' values;
 - ``neighbours``: draw ten edges of each extracted column;
 - ``nodes``: draw 512 rows of those with an edge, and keep their edges.
 
-``chosen`` has the layouts in which ``select_layout`` makes the matrices of a
-program of that operation alone. A second table has programs in which layouts
-are chosen together: as written (by column), with the pass, and which.
+``chosen`` lists the layouts that ``select_layout`` selects in a program of
+that operation alone. A second table has programs whose layouts are selected
+together: as written (by column), with the pass, and the selected layouts.
 
     python benchmark/layouts.py --graphs small,packages
     python benchmark/layouts.py --programs together
@@ -40,7 +40,7 @@ Call = Callable[[int], object]
 
 @dataclass
 class Edges:
-    """A matrix in all three layouts; values are in the order of each."""
+    """A matrix in all three layouts; values have the order of each."""
 
     num_rows: int
     num_cols: int
@@ -112,7 +112,7 @@ def extracts(graph: Edges, seeds: list[Tensor]) -> dict[str, dict[str, Call]]:
 
 
 def computes(sub: Edges) -> dict[str, dict[str, Call]]:
-    """Sums of what was extracted."""
+    """Sums of an extract."""
 
     def along(compressed: tuple[Tensor, ...]) -> Call:
         indptr, _, value = compressed
@@ -137,7 +137,7 @@ def computes(sub: Edges) -> dict[str, dict[str, Call]]:
 
 
 def selects(sub: Edges) -> dict[str, dict[str, Call]]:
-    """Draws of what was extracted."""
+    """Draws from an extract."""
     sizes = sub.num_rows, sub.num_cols
 
     def edges_of(layout: str) -> tuple[Tensor, Tensor]:
@@ -189,7 +189,7 @@ OPERATIONS = {
     'neighbours': lambda A, s: A[:, s].individual_sample(FANOUT),
     'nodes': lambda A, s: A[:, s].collective_sample(NODES),
 }
-#: Programs that slice what they sliced, or rows.
+#: Programs that slice a slice, or rows.
 PROGRAMS = {
     'A[s, :]': lambda A, s: A[s, :],
     'edges of A[s, :]': lambda A, s: A[s, :].to_edge_index(),

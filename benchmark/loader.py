@@ -1,6 +1,6 @@
-"""How fast are batches, features included, beside PyG's loader?
+"""Times of batches with features, compared with PyG's loader.
 
-PyG's loader runs on pyg-lib or torch-sparse, whichever it finds.
+PyG's loader runs on pyg-lib or torch-sparse, whichever is installed.
 
     python benchmark/loader.py --graphs medium --workers 0,2
 """
@@ -20,7 +20,7 @@ from torch_geometric.data import Data
 from torch_gsample.datasets import power_law
 from torch_gsample.loader import NeighborLoader
 
-#: More than workers make ahead: a pass goes at its own pace after them.
+#: More batches than workers prefetch: later ones show the steady rate.
 WARM_BATCHES = 8
 
 
@@ -33,10 +33,10 @@ def make_data(name: str, num_features: int) -> Data:
 
 
 def seconds_a_batch(loader: Iterable[object], warm: int, count: int) -> float:
-    """Times the batches of a pass, once it has got going.
+    """Times the batches of an epoch in its steady state.
 
-    A pass has its own workers, and they end with it: nothing that one loader
-    makes ahead disturbs the other.
+    An epoch has its own workers, which end with it: no prefetched batches of
+    one loader disturb the other.
     """
     batches = iter(loader)
     for _ in islice(batches, warm):
@@ -64,7 +64,7 @@ def main() -> None:
     )
     for name in args.graphs.split(','):
         data = make_data(name, args.features)
-        # Enough seeds that neither loader comes to the end of a pass.
+        # Enough seeds that neither loader reaches the end of an epoch.
         count = (WARM_BATCHES + 2 * args.batches) * args.batch_size
         seeds = torch.randint(data.num_nodes, (count,))
         for workers in map(int, args.workers.split(',')):

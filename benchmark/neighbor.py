@@ -1,6 +1,6 @@
-"""How fast is neighbour sampling, beside the other samplers installed here?
+"""Times of neighbour sampling, compared with other installed samplers.
 
-Peers are measured when they can be imported: pyg-lib, DGL and torch-sparse.
+Peers are measured if they are installed: pyg-lib, DGL and torch-sparse.
 
     python benchmark/neighbor.py --graphs small --modes uniform,weighted
     python benchmark/neighbor.py --graphs rmat,hub --fanouts 25,10
@@ -118,7 +118,7 @@ def peer_samplers(
     mode: str,
     weight: Tensor | None,
 ) -> dict[str, Sampler]:
-    """Returns the peers that can sample this way, with ids of both dtypes."""
+    """Returns the peers that support the mode, with ids of both dtypes."""
     peers: dict[str, Sampler] = {}
     for name, dtype in DTYPES.items():
         if pyg_lib_operators() is not None:
@@ -178,12 +178,12 @@ def dgl_sampler(
 
 
 def read_bound(graph: CSC, sample: ops.Sample) -> tuple[float, float]:
-    """Returns the seconds that a sample's random reads take at least.
+    """Returns lower bounds of the seconds of a sample's random reads.
 
     One read for the offset of each column, one for each edge, one for each
-    de-duplication. The first number takes each of them to cost what a read of
-    the neighbour array costs; for the second, offsets and table entries are
-    read from arrays of their own size.
+    de-duplication. The first bound assumes that each costs as much as a read
+    of the neighbour array; for the second, offsets and table entries are read
+    from arrays of their own size.
     """
     columns = int(sample.num_nodes[0, :-1].sum())
     edges = int(sample.num_edges.sum())

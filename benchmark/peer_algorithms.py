@@ -1,7 +1,7 @@
-"""The algorithms of ``algorithms.py`` as a PyG user writes them today.
+"""The algorithms of ``algorithms.py`` as PyG users write them today.
 
-Each is written with SciPy or with torch-sparse, follows the same law as ours
-(draws with replacement, no union with the seeds) and leaves out what it can.
+Each is written with SciPy or with torch-sparse, has the distribution of ours
+(draws with replacement, no union with the seeds) and omits everything else.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ Batch = Callable[[int, Tensor], object]
 
 
 def scipy_matrix(graph: CSC, value: Tensor) -> sparse.csc_matrix:
-    """Returns the graph with int32 indices where they suffice."""
+    """Returns the graph with int32 indices if they suffice."""
     return sparse.csc_matrix(
         (value.numpy(), graph.indices.numpy(), graph.indptr.numpy()),
         shape=(graph.num_rows, graph.num_cols),
@@ -28,7 +28,7 @@ def scipy_matrix(graph: CSC, value: Tensor) -> sparse.csc_matrix:
 def _scipy_layer(
     sub: sparse.csc_matrix, p: np.ndarray, rows: np.ndarray, k: int
 ) -> sparse.csr_matrix:
-    # Far fewer edges than rows: compressed rows are the faster ones to slice.
+    # Far fewer edges than rows: compressed rows are faster to slice.
     chosen = sub.tocsr()[rows]
     return sparse.diags(1 / (k * p[rows])) @ chosen
 

@@ -1,7 +1,7 @@
-"""Samplers as they are written in plain PyTorch, for a CPU, without a package.
+"""Samplers in plain PyTorch, for a CPU, without a sampling package.
 
-Each follows the law of ours of the same name, and gives the same gradients on
-average: AS-GCN's and PASS's parameters are trained.
+Each has the distribution of our sampler of the same name, and the same
+expected gradients: AS-GCN's and PASS's parameters are trained.
 """
 
 from collections.abc import Callable, Sequence
@@ -38,14 +38,14 @@ Sampler = Callable[[Tensor], list[Layer]]
 
 
 class Columns:
-    """The graph's columns, as tensors of int64."""
+    """The graph's columns, as int64 tensors."""
 
     def __init__(self, graph: CSC, value: Tensor):
         self.indptr, self.indices = graph.indptr.long(), graph.indices.long()
         self.value, self.num_nodes = value, graph.num_cols
 
     def extract(self, cols: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The row, the column (a position) and the place of each edge."""
+        """The row, the column (a position) and the position of each edge."""
         begin, count = self.indptr[cols], self.indptr.diff()[cols]
         col = torch.repeat_interleave(count)
         skipped = begin - count.cumsum(0) + count
@@ -152,7 +152,7 @@ class AsGCN(torch.nn.Module):
 
 
 class Pass(torch.nn.Module):
-    """Neighbours by an attention; its gradient is that of log-probability."""
+    """Neighbours by attention; its gradient is that of the log-probability."""
 
     def __init__(
         self, graph: Columns, fanouts: Sequence[int], x: Tensor, hidden: int

@@ -1,13 +1,13 @@
-"""Contexts a second from one DuckDB file: our sampler against SQL.
+"""Contexts per second from one DuckDB file: our sampler compared with SQL.
 
-`python benchmark/relational.py` answers one question: how long does it take
-to get the last k rows that refer to a row, before a time, two hops deep, for
-a batch of seeds? SQL does it with one join a hop: the seeds in a table, a
-lateral join ranked by time for each hop, indexes on both keys, DuckDB on as
-many threads as we use. Both read the same file and must return the same rows.
+`python benchmark/relational.py` measures the time to find the last k rows that
+refer to a row, before a time, two hops deep, for a batch of seeds. The SQL
+uses one join per hop: the seeds in a table, a lateral join ranked by time for
+each hop, indexes on both keys, DuckDB on as many threads as ours. Both read
+the same file and must return the same rows.
 
-What each does once is shown, too: we read the graph from the file, SQL copies
-the table to memory (kinder to it than the file) and makes its indexes.
+One-time work is shown, too: ours reads the graph from the file, SQL copies the
+table to memory (faster for it than the file) and creates its indexes.
 """
 
 import argparse
@@ -32,7 +32,7 @@ MANIFEST = {
         },
     }
 }
-#: Sales of a customer, then of the items of these, before the seed's time.
+#: Sales of a customer, then of their items, before the seed's time.
 FIRST = """
 CREATE OR REPLACE TEMP TABLE hop AS
 SELECT s.seed, s.cutoff, u.id, u.item FROM seeds AS s, LATERAL (
@@ -51,7 +51,7 @@ UNION SELECT seed, id FROM hop
 
 
 def write(path: str, sales: int) -> None:
-    """Writes customers, items and their sales: both ends are skewed."""
+    """Writes customers, items and their sales: both degrees are skewed."""
     with duckdb.connect(path) as database:
         database.execute('SELECT setseed(0.5)')
         customers, items = max(sales // 50, 1), max(sales // 200, 1)
@@ -69,7 +69,7 @@ def write(path: str, sales: int) -> None:
 
 
 def by_sql(path: str, batches: list, k: int, threads: int) -> tuple:
-    """Returns the time of indexes, that of batches, and their rows."""
+    """Returns the time of indexes, the time of batches, and their rows."""
     database = duckdb.connect(config={'threads': threads})
     database.execute(f"ATTACH '{path}' AS source (READ_ONLY)")
     start = time.perf_counter()
@@ -97,7 +97,7 @@ def by_sql(path: str, batches: list, k: int, threads: int) -> tuple:
 
 
 def by_sampler(path: str, batches: list, k: int, threads: int) -> tuple:
-    """Returns the time of reading, that of batches, and their rows."""
+    """Returns the time of reading, the time of batches, and their rows."""
     start = time.perf_counter()
     tables = from_tables(path, MANIFEST)
     sales = ('sale', 'customer', 'customer'), ('sale', 'item', 'item')

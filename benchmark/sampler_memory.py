@@ -1,9 +1,9 @@
-"""How much memory does a sampler take at once, as in Table 9 of gSampler?
+"""Peak memory of a sampler, as in Table 9 of gSampler.
 
-MiB beyond the graph, of a batch: what the process has at most (`VmHWM`), so
-that all counts. Each sampler runs in a process of its own; ``first`` is the
-first call, with what is computed once a graph, and for ``compiled`` with the
-compilation; ``later`` the most of five further ones.
+MiB of a batch beyond the graph: the peak of the process (`VmHWM`), so that all
+memory counts. Each sampler runs in a separate process; ``first`` is the first
+call, with the values computed once per graph, and for ``compiled`` with the
+compilation; ``later`` is the maximum of five later calls.
 
     python benchmark/sampler_memory.py --graphs small,medium
 """

@@ -1,9 +1,9 @@
-"""How long does a request wait that samples around a few nodes?
+"""Latency of requests that sample around a few nodes.
 
-Client threads ask for the sample and the features of some seeds, one after
-another: `sampler.tensors` and `gather_rows`, and what PyG's loader does for
-a batch. Without pyg-lib and torch-sparse PyG's loader runs on our sampler,
-and so shows what PyG's part costs.
+Client threads request the sample and the features of some seeds in sequence,
+by `sampler.tensors` and `gather_rows`, and by the code of PyG's loader for a
+batch. Without pyg-lib and torch-sparse, PyG's loader runs on our sampler, and
+shows the cost of PyG's part.
 
     python benchmark/serving.py --seeds 1 32 --threads 1 4
 """
@@ -42,7 +42,7 @@ GRAPHS = {'debian': debian, 'power_law': large}
 
 
 def services(data: Data) -> dict[str, Ask]:
-    """Returns what answers a request."""
+    """Returns the functions that answer a request."""
     sampler = NeighborSampler(data, FANOUTS, seed=0, num_threads=1)
     x = data.x
     assert x is not None
@@ -65,7 +65,7 @@ def services(data: Data) -> dict[str, Ask]:
 def waits(
     ask: Ask, data: Data, num_seeds: int, num_threads: int, requests: int
 ) -> np.ndarray:
-    """Returns the seconds that each request of all threads took."""
+    """Returns the seconds of each request of all threads."""
     begin = threading.Barrier(num_threads)
     found: list[list[float]] = [[] for _ in range(num_threads)]
     assert data.num_nodes is not None

@@ -1,8 +1,8 @@
-"""How fast are the package's algorithms compiled, compared with eager ones?
+"""Times of the package's compiled algorithms, compared with eager ones.
 
 Each runs without gradients, eager and compiled in turns; ``least`` is the
 ratio of the fastest calls, ``median`` that of the medians. The first calls,
-which compile and choose layouts, are not timed.
+which compile and select layouts, are not timed.
 
     python benchmark/shelf.py --graphs small
     python benchmark/shelf.py --programs labor,saint_edge --rounds 20
@@ -111,7 +111,7 @@ def run(report: Report, name: str, args: argparse.Namespace) -> None:
 def keyed(
     function: Callable[..., Any], A: SparseSample, seeds: list[torch.Tensor]
 ) -> Callable[[int], object]:
-    """Returns a call of a program, whose draws are those of a round."""
+    """Returns a call of a program with the draws of a round."""
 
     def call(i: int) -> object:
         with program_scope(make_key(0, 0, i)):

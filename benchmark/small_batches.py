@@ -1,8 +1,8 @@
-"""How long does a batch of one seed take, and one of 32?
+"""Times of batches of one seed and of 32.
 
-PyG's loader runs on pyg-lib or torch-sparse; where neither is installed, it
-runs on our sampler, and so shows what PyG's part of a batch costs. Both make
-batches in the caller's thread: no workers, no prefetching.
+PyG's loader runs on pyg-lib or torch-sparse; if neither is installed, it runs
+on our sampler, and shows the cost of PyG's part of a batch. Both make batches
+in the caller's thread: no workers, no prefetching.
 
     python benchmark/small_batches.py --graphs debian
 """
@@ -27,14 +27,14 @@ from torch_gsample.datasets import DebianPackages
 from torch_gsample.loader import NeighborLoader
 
 FANOUTS = [10, 5]
-#: Seeds of the hubs' rows: nodes of the largest in-degrees.
+#: Number of hubs: nodes of the largest in-degrees, the seeds of two rows.
 NUM_HUBS = 1000
 
 Make = Callable[[], object]
 
 
 def debian(num_features: int) -> Data:
-    """Debian's packages, all relations and their reverse as one."""
+    """Debian's packages, all relations and their reverses as one."""
     typed = T.ToUndirected()(DebianPackages()[0])
     known = typed.to_homogeneous(node_attrs=[], edge_attrs=[])
     x = torch.rand(known.num_nodes, num_features)
@@ -58,7 +58,7 @@ def hubs(data: Data) -> Tensor:
 
 
 def endless(make: Callable[[], Iterator[object]]) -> Make:
-    """Returns a function that returns the next batch of any epoch."""
+    """Returns a function that returns the next batch, across epochs."""
     batches = make()
 
     def following() -> object:
@@ -75,7 +75,7 @@ def endless(make: Callable[[], Iterator[object]]) -> Make:
 def loaders(
     data: Data | HeteroData, seeds: object, batch_size: int
 ) -> dict[str, Make]:
-    """Returns what makes the batches of ours and of PyG's loader."""
+    """Returns functions that make the batches of our and PyG's loader."""
     options = {
         'input_nodes': seeds,
         'batch_size': batch_size,
@@ -94,7 +94,7 @@ def loaders(
 
 
 def direct(data: Data, batch_size: int) -> dict[str, Make]:
-    """Returns what samples without a loader."""
+    """Returns functions that sample without a loader."""
     sampler = NeighborSampler(data, FANOUTS, seed=0)
     generator = torch.Generator().manual_seed(0)
     size, count = (batch_size,), data.num_nodes
@@ -107,7 +107,7 @@ def direct(data: Data, batch_size: int) -> dict[str, Make]:
 
 
 def timed(makers: dict[str, Make], rounds: int) -> dict[str, Timing]:
-    """Times single batches, in turn."""
+    """Times single batches, in turns."""
     timings = {name: Timing() for name in makers}
     for step in range(rounds + 10):
         for name, make in makers.items():

@@ -1,14 +1,13 @@
-"""How does sampling on Spark grow with the graph and with executors?
+"""Scaling of sampling on Spark with the graph and with executors.
 
     python benchmark/spark.py                           # in this process
     python benchmark/spark.py --workers 2 --replay      # a cluster of two
 
-Graphs are configuration models; the exponent of a power law through seconds
-of processors says how near to linear an operator is. An epoch is
+Graphs are configuration models; the exponent of a power law fitted to
+processor seconds shows how close an operator is to linear. An epoch is
 ``neighbor_sample`` of 20 batches, written, from tables of edges or from a
-graph that ``prepare_adjacency`` wrote. Times are those of one run, after
-one that warms Spark up: of the clock, and of all processors, which a busy
-machine changes less.
+graph that ``prepare_adjacency`` wrote. Times are elapsed and processor time of
+one run, after a warm-up run; a busy machine changes processor time less.
 """
 
 import argparse
@@ -35,7 +34,7 @@ from torch_gsample import spark as on_spark
 from torch_gsample.datasets import power_law
 from torch_gsample.storage import ChunkedGraph
 
-#: Arguments beside the graph and the share that is kept.
+#: Arguments besides the graph and the sampled fraction.
 OPERATORS: dict[str, dict[str, Any]] = {
     'random_vertex': {},
     'random_edge': {},
@@ -77,7 +76,7 @@ def frames(spark: Any, num_edges: int, folder: Path) -> tuple[Any, Any]:
 
 
 def processes() -> set[int]:
-    """This process and all below it."""
+    """This process and its descendants."""
     parents = {}
     for path in Path('/proc').glob('[0-9]*/stat'):
         with contextlib.suppress(OSError):
@@ -90,7 +89,7 @@ def processes() -> set[int]:
 
 
 def processor_seconds() -> float:
-    """What this process and all below it took of processors so far."""
+    """Processor seconds of this process and its descendants so far."""
     ticks = 0
     for process in processes():
         with contextlib.suppress(OSError):
@@ -101,7 +100,7 @@ def processor_seconds() -> float:
 
 
 def memory() -> int:
-    """Bytes that they have in memory, shared ones in parts."""
+    """Bytes of their resident memory, shared memory in proportion."""
     total = 0
     for process in processes():
         with contextlib.suppress(OSError):
@@ -112,7 +111,7 @@ def memory() -> int:
 
 @contextlib.contextmanager
 def peak_memory(found: list[int]) -> Iterator[None]:
-    """Adds the most of memory of a block, looked at every second."""
+    """Adds the peak memory of a block, sampled every second."""
     ended = threading.Event()
 
     def look() -> None:
@@ -131,7 +130,7 @@ def peak_memory(found: list[int]) -> Iterator[None]:
 
 
 def seconds(call: Callable[[], object]) -> tuple[float, float]:
-    """Times one call: by the clock, and of processors."""
+    """Returns elapsed and processor seconds of one call."""
     start, before = time.perf_counter(), processor_seconds()
     call()
     return time.perf_counter() - start, processor_seconds() - before

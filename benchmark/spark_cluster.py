@@ -1,8 +1,8 @@
-"""A standalone cluster of this machine, and its event logs replayed.
+"""A standalone cluster on this machine, and a replay of its event logs.
 
 Master and workers are processes on the loopback address. A replay is a
-simulation: recorded tasks, each as long as it was, are dealt to more executors
-of one core in the order in which Spark submitted their stages.
+simulation: recorded tasks, with their recorded lengths, are dealt to more
+executors of one core in the order in which Spark submitted their stages.
 """
 
 import heapq
@@ -149,16 +149,16 @@ def read_log(folder: str, start: float, end: float) -> list[Stage]:
 
 
 def replay(stages: list[Stage], start: float, executors: int) -> float:
-    """Returns how long recorded stages take on more executors of one core.
+    """Returns the time of recorded stages on more executors of one core.
 
-    A stage waits for those that had ended when Spark submitted it, and then
-    as long as the driver took. Tasks keep their length: what many executors
-    would add (network, launches) or spare (a shared disk) is not in it.
+    A stage waits for the stages that had ended when Spark submitted it, and
+    then as long as the driver took. Tasks keep their length: costs (network,
+    launches) and savings (a shared disk) of many executors are not included.
 
     Args:
         stages (List[Stage]): By submission.
-        start (float): When the first job could have begun.
-        executors (int): How many tasks run at once.
+        start (float): Earliest start of the first job.
+        executors (int): Number of concurrent tasks.
     """
     free = [0.0] * executors
     ends: list[float] = []

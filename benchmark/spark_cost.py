@@ -1,10 +1,10 @@
-"""What do batches on Spark cost of processors, and where?
+"""Processor time of batches on Spark, by process and thread.
 
     python benchmark/spark_cost.py --markdown cost.md
 
 Eight batches of an epoch, of plain, weighted and timed edges: sampled from
 DataFrames and from a graph that was prepared once. Times are those of the
-first run and of the one after it, which has compiled code.
+first run and of the next one, which has compiled code.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from spark import frames
 from torch_gsample import spark as on_spark
 from torch_gsample.storage import ChunkedGraph
 
-#: Threads of the JVM by the begin of their names, as Linux keeps them.
+#: JVM threads by the prefix of their names, as Linux truncates them.
 THREADS = {
     'JVM: compilers': ('C1 ', 'C2 '),
     'JVM: garbage': ('GC ', 'G1 '),
@@ -35,13 +35,13 @@ KINDS = ('driver', *THREADS, 'JVM: rest', 'workers')
 
 
 def _stat(path: Path) -> tuple[str, list[str]]:
-    """The name of a process or thread, and what follows it."""
+    """The name of a process or thread, and the following fields."""
     name, _, rest = path.read_text().rpartition(')')
     return name.partition('(')[2], rest.split()
 
 
 def processor_seconds() -> dict[str, float]:
-    """What this process, the JVM and Python workers took of processors."""
+    """Processor time of this process, the JVM and Python workers."""
     parents, ticks, names = {}, {}, {}
     for path in Path('/proc').glob('[0-9]*/stat'):
         with contextlib.suppress(OSError):
@@ -87,7 +87,7 @@ def cost(
     report: Report,
     kinds: list[str],
 ) -> None:
-    """What the batches of an epoch cost, and where it goes."""
+    """Processor time of the batches of an epoch, by process and thread."""
     _, bare = frames(spark, num_edges, graphs)
     edges = bare.selectExpr('*', 'double(1 + id % 7) weight', 'id % 1000 time')
     ids = torch.randperm(num_edges // 16)[:8192]
@@ -164,7 +164,7 @@ def start(memory: str, report: Report) -> Any:
 
 
 def measured(call: Callable[[], object]) -> list[float]:
-    """Returns seconds of processors by kind, all, and of the clock."""
+    """Returns processor seconds by kind, their sum, and elapsed seconds."""
     begin, before = time.perf_counter(), processor_seconds()
     call()
     after = processor_seconds()

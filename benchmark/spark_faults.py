@@ -1,14 +1,14 @@
-"""Are samples on Spark equal when processes die, disks fill and clocks differ?
+"""Equality of samples on Spark under faults of processes, disks and clocks.
 
     python benchmark/spark_faults.py --moments 20
     python benchmark/spark_faults.py --only disk shards
 
 Runs of a small graph are disturbed at random moments, and compared with the
 local sampler, on a standalone cluster of two workers of one core or in local
-mode. A row of the table is a kind of fault: how often it struck, how often a
-run ended with an error that says so, and how many results were equal. ``disk``
-mounts a small file system in memory, which root may do; ``clocks`` compiles a
-library that moves the wall clock of a process.
+mode. Each row of the table is a kind of fault: its count, the runs that ended
+with an error naming it, and the equal results. ``disk`` mounts a small file
+system in memory, which requires root; ``clocks`` compiles a library that
+shifts the wall clock of a process.
 """
 
 import argparse
@@ -145,7 +145,7 @@ def killed_processes(
 
 
 def drivers(data: Data, folder: Path, moments: int) -> list[Any]:
-    """A driver is killed, and the next one goes on, until epochs are done."""
+    """A driver is killed, and the next one continues, until all are done."""
     run = folder / 'run'
     for _ in range(moments):
         child = _driver(folder, run, 1000)
@@ -184,7 +184,7 @@ def _equal_epochs(
 
 
 def drive(folder: Path, run: Path, epochs: int) -> None:
-    """Samples epochs in a driver of its own."""
+    """Samples epochs in a separate driver."""
     spark = local_spark()
     print('begins', flush=True)
     sample_epochs(spark, folder, run, epochs)
@@ -250,7 +250,7 @@ def full_disk(data: Data, folder: Path, moments: int) -> list[Any]:
 
 
 def corrupt_shards(data: Data, folder: Path, moments: int) -> list[Any]:
-    """A byte of a finished epoch is another one; then it is put back."""
+    """A byte of a finished epoch is changed, then restored."""
     spark, run, refused = local_spark(), folder / 'shards', 0
     sample_epochs(spark, folder, run, 1)
     spark.stop()
@@ -292,7 +292,7 @@ def clocks(data: Data, folder: Path, moments: int) -> list[Any]:
 
 
 def speculation(data: Data, folder: Path, moments: int) -> list[Any]:
-    """Tasks that are slower than others run twice at a time."""
+    """Slow tasks run twice at the same time."""
     log = folder / 'log'
     log.mkdir()
     settings = {
@@ -322,7 +322,7 @@ def speculation(data: Data, folder: Path, moments: int) -> list[Any]:
 
 
 def two_drivers(data: Data, folder: Path, moments: int) -> list[Any]:
-    """Two drivers begin the same run at nearly the same time."""
+    """Two drivers start the same run at nearly the same time."""
     run, refused = folder / 'both', 0
     both = []
     for pause in (random.uniform(0, 3), 0):

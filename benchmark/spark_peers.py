@@ -1,10 +1,10 @@
-"""How do the operators for whole graphs compare with other samplers?
+"""Times of the whole-graph operators, compared with other samplers.
 
     python benchmark/spark_peers.py --edges 1
 
 On Spark with graph-distributed-sampling, a package for GraphFrames, and on
-tensors with littleballoffur, where they can be imported. Times are those of
-the clock and of processors, of one run after one that warms up.
+tensors with littleballoffur, if they are installed. Times are elapsed and
+processor time of one run after a warm-up run.
 """
 
 import argparse
@@ -30,7 +30,7 @@ def pair(values: Sequence[float]) -> str:
 
 
 def peer(name: str, data: Data, share: float) -> Callable[[], object] | None:
-    """The sampler of littleballoffur that does the same, if it is there."""
+    """The equivalent sampler of littleballoffur, if any."""
     try:
         import littleballoffur
         import networkx
@@ -74,7 +74,7 @@ def on_tensors(names: list[str], num_edges: int) -> Report:
 
 
 class Frames(NamedTuple):
-    """What the peer on Spark reads of a graph, and makes of a sample.
+    """The input and output tables of the peer on Spark.
 
     Its ``GraphFrame`` is this pair and a JAR that Python's package index does
     not have.

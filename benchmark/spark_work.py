@@ -1,4 +1,4 @@
-"""A small graph, and what is sampled of it on Spark and without Spark."""
+"""A small graph, and its samples on Spark and without Spark."""
 
 import hashlib
 import tempfile
@@ -43,7 +43,7 @@ def store(data: Data, folder: Path) -> None:
 
 
 def digest(batches: Iterable[Any]) -> str:
-    """A hash of all that batches have."""
+    """A hash of the contents of batches."""
     out = hashlib.sha256()
     for batch in batches:
         for name in ('n_id', 'e_id', 'edge_index', 'input_id'):
@@ -52,7 +52,7 @@ def digest(batches: Iterable[Any]) -> str:
 
 
 class Work:
-    """What is sampled on Spark, and what it must be.
+    """Samples on Spark, and the expected results.
 
     Args:
         spark (SparkSession): The session.
@@ -84,7 +84,7 @@ class Work:
             return digest(SampledParquetLoader(f'{out}/batches'))
 
     def run(self, round_: int) -> bool:
-        """Does one of several jobs; whether its result is that of tensors."""
+        """Runs one of several jobs; returns whether it equals tensors."""
         kind = round_ % 4
         if kind == 0:
             return self.batches(self.edges, round_) == self.local(round_)

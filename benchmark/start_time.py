@@ -1,8 +1,8 @@
-"""How long do the command and ``import torch_gsample`` take to start?
+"""Start-up time of the command and of ``import torch_gsample``.
 
     python benchmark/start_time.py --rounds 15 --markdown table.md
 
-Each start is a process of its own. Candidates take turns, and the times are
+Each start is a separate process. Candidates take turns, and the times are
 processor time (user and system), which other load disturbs least.
 """
 

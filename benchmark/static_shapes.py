@@ -1,7 +1,7 @@
-"""How often is a model compiled, and how long is an epoch of it?
+"""Number of compilations of a model, and the time of its epochs.
 
 GraphSAGE with ``trim_to_layer``, compiled by ``torch.compile``, on batches
-with and without static shapes, beside the eager model.
+with and without static shapes, compared with the eager model.
 
     python benchmark/static_shapes.py --backend inductor
 """
@@ -28,7 +28,7 @@ NUM_CLASSES = 32
 
 
 class SAGE(nn.Module):
-    """One layer for each hop, each on the nodes that it needs."""
+    """One layer per hop, each on the nodes that it needs."""
 
     def __init__(self, in_channels: int, hidden: int):
         super().__init__()
@@ -36,7 +36,7 @@ class SAGE(nn.Module):
         self.convs = nn.ModuleList(SAGEConv(*pair) for pair in pairwise(sizes))
 
     def forward(self, x, edge_index, nodes, edges):
-        """Returns scores of all nodes that are left."""
+        """Returns scores of all remaining nodes."""
         for i, conv in enumerate(self.convs):
             x, edge_index, _ = trim_to_layer(i, nodes, edges, x, edge_index)
             x = conv(x, edge_index).relu()

@@ -1,8 +1,9 @@
-"""How fast is a graph sampled from disk, and in how much memory?
+"""Time and memory of sampling a graph from disk.
 
 An epoch is streamed, and the same epoch's columns are read edge by edge and
-chunk by chunk. Reads pass by the page cache (O_DIRECT): it is cold for all.
-Where a graph is written, the peak of memory has that in it: call it twice.
+chunk by chunk. Reads bypass the page cache (O_DIRECT): it is cold for all. If
+the graph has to be written first, that is part of the memory peak: run it
+twice.
 
     python benchmark/storage.py --graph /data/big.gsg --nodes 20000000 \
         --edges 500000000 --memory 1GiB
@@ -61,7 +62,7 @@ def generate(
 
 
 def sequential_seconds(graph: ChunkedGraph, hops: int) -> float:
-    """Reads all chunks in order, as often as an epoch does."""
+    """Reads all chunks in order, as many times as an epoch does."""
     meta = graph.meta.relations[0]
     ranges = meta.chunks[:, [OFFSET, LENGTH]].tolist()
     start = time.perf_counter()
@@ -73,7 +74,7 @@ def sequential_seconds(graph: ChunkedGraph, hops: int) -> float:
 
 
 def edges_a_second_one_by_one(graph: ChunkedGraph, count: int) -> float:
-    """Reads single sectors, one for each edge, many in flight."""
+    """Reads single sectors, one per edge, many in flight."""
     meta = graph.meta.relations[0]
     file = graph.open(meta)  # several, if it is dealt over directories
     sectors = graph.meta.sizes[meta.file] // SECTOR
@@ -116,7 +117,7 @@ def batch_times(
     sampler: StreamingSampler,
     batches: Sequence[torch.Tensor],
 ) -> dict[tuple[str, int], np.ndarray]:
-    """Returns medians of a batch, looked up and sampled in memory, in turns.
+    """Returns medians per batch, looked up and sampled in memory, in turns.
 
     Elapsed and processor seconds ``[2]`` for each number of threads.
     """
@@ -152,11 +153,11 @@ def batch_times(
 def hidden_parts(
     sampler: StreamingSampler, seeds: torch.Tensor, batch_size: int
 ) -> dict[str, float]:
-    """The part of preparing that takes no time of what is done meanwhile.
+    """The fraction of preparation hidden by concurrent work.
 
-    That is as long as preparing alone: either waiting, as for a training on
-    another device, or training GraphSAGE in one thread on batches of the
-    epoch, which takes processors from what is prepared.
+    The concurrent work takes as long as preparation alone: either waiting, as
+    for training on another device, or training GraphSAGE in one thread on
+    batches of the epoch, which takes processors from the preparation.
     """
     start = time.perf_counter()
     sampler.prepare_epoch(seeds, 10)
@@ -244,7 +245,7 @@ def main() -> None:
 
 
 def peak() -> int:
-    """The operating system's own count of this process, in MiB."""
+    """The operating system's peak memory of this process, in MiB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
 
 

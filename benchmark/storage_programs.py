@@ -1,9 +1,9 @@
-"""What do sampling programs cost on a graph that stays on disk?
+"""Cost of sampling programs on a graph on disk.
 
-Batches of each program are sampled twice: by a process of limited memory
-(RLIMIT_DATA) that reads the graph past the page cache (O_DIRECT), and by one
-that has the graph in memory. Samples are compared bit by bit. 'reading' is the
-time that the first one spent in reads.
+Batches of each program are sampled twice: in a process of limited memory
+(RLIMIT_DATA) that reads the graph past the page cache (O_DIRECT), and in one
+with the graph in memory. Samples are compared bit by bit. 'reading' is the
+time that the first process spent in reads.
 
     python benchmark/storage_programs.py --graph /data/big.gsg \
         --nodes 20000000 --edges 500000000 --memory 1GiB --cache 256MiB
@@ -88,7 +88,7 @@ def sample(
 
 
 def run_child(args: argparse.Namespace) -> dict[str, Any]:
-    """What a process of one kind measures."""
+    """Measures in a process of one kind."""
     reading = [0.0]
     if args.child == 'memory':
         graph = ChunkedGraph(args.graph)
@@ -117,7 +117,7 @@ def run_child(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _time_reads(reading: list[float]) -> None:
-    """Adds up the time that reads of files take."""
+    """Adds up the time of file reads."""
     read = File.read_ranges
 
     def timed(self: File, *args: Any, **kwargs: Any) -> Any:

@@ -1,10 +1,10 @@
-"""Where does it pay to sample several batches in one run?
+"""Gain of sampling several batches in one run.
 
-Milliseconds of a batch when 1, 2, 4, ... batches run together, and when the
-size is chosen by itself. ``alone`` is the compiled sampler, called for each
-batch; ``MiB`` is what the tensors of a run of 8 take, and under a budget of
-half of it. Times are those of the processor, of one thread, which a busy
-machine does not disturb.
+Milliseconds per batch when 1, 2, 4, ... batches run together, and with the
+automatically selected size. ``alone`` is the compiled sampler, called for each
+batch; ``MiB`` is the memory of the tensors of a run of 8, and with half of it
+as a budget. Times are processor time of one thread, which a busy machine does
+not disturb.
 
     python benchmark/super_batch.py --graphs small
     python benchmark/super_batch.py --graphs large --markdown results.md
@@ -41,7 +41,7 @@ def run_keyed(function: Any, A: Any, seeds: list[torch.Tensor], i: int) -> Any:
 def calls(
     program: Callable[..., Any], A: SparseSample, seeds: list[torch.Tensor]
 ) -> tuple[dict[str, Callable[[int], object]], Any]:
-    """Returns functions that sample all batches, and the one that chooses."""
+    """Returns functions that sample all batches, and the self-tuning one."""
     torch._dynamo.reset()
     auto = super_batch(program)
     together = {size: super_batch(program, size) for size in SIZES}
@@ -72,14 +72,14 @@ def calls(
 def peaks(
     program: Callable[..., Any], A: SparseSample, seeds: list[torch.Tensor]
 ) -> tuple[float, float]:
-    """MiB of a run of eight batches, and of runs under half of that."""
+    """MiB of a run of eight batches, and of runs with half of it as budget."""
     eight = peak(super_batch(program, 8, memory_budget=2**62), A, seeds)
     half = super_batch(program, 8, memory_budget=int(eight / 2))
     return eight / 2**20, peak(half, A, seeds) / 2**20
 
 
 def peak(function: Any, A: SparseSample, seeds: list[torch.Tensor]) -> int:
-    """The most bytes that runs take for which they were measured."""
+    """The peak bytes of runs, over their measured sizes."""
     found, note = [], function.search.note_memory
 
     def note_memory(sizes: list[int], peak: int) -> None:

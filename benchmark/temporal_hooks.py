@@ -1,10 +1,10 @@
-"""Neighbours of batches of events: our hook and TGM's, equal ones.
+"""Neighbours of batches of events: our hook compared with TGM's.
 
-`python benchmark/temporal_hooks.py` answers one question: how much processor
-time does TGM's `RecencyNeighborHook` take in an epoch, and ours in its place?
-Both return the last k neighbours before each batch, one hop, of a log whose
-times differ, and take turns: all tensors must be equal. One thread.
-`--features 172` adds features of events. It needs `tgm-lib`.
+`python benchmark/temporal_hooks.py` measures the processor time of TGM's
+`RecencyNeighborHook` in an epoch, and of ours instead. Both return the last k
+neighbours before each batch, one hop, of a log with distinct times, and take
+turns: all tensors must be equal. One thread. `--features 172` adds features of
+events. It needs `tgm-lib`.
 """
 
 import argparse
@@ -23,7 +23,7 @@ FOUND = 'nbr_nids', 'nbr_edge_time', 'nbr_edge_x', 'seed_nids', 'seed_times'
 
 
 class Graph:
-    """What the hook of TGM asks its graph for."""
+    """The attributes of a graph that TGM's hook reads."""
 
     device = torch.device('cpu')
 
@@ -32,7 +32,7 @@ class Graph:
 
 
 def check(hooks: list[Any], graph: Graph, batches: list[Any]) -> None:
-    """Compares what two hooks find, in all batches."""
+    """Compares the results of two hooks, in all batches."""
     for parts in batches:
         one, other = (hook(graph, DGBatch(*parts)) for hook in hooks)
         for name in FOUND:
@@ -43,7 +43,7 @@ def check(hooks: list[Any], graph: Graph, batches: list[Any]) -> None:
 def measure(hooks: list[Any], graph: Graph, batches: list[Any]) -> list[float]:
     """Returns the processor seconds of each hook for all batches.
 
-    Hooks take turns after some batches, as to read the clock takes long.
+    Hooks take turns after several batches, because reading the clock is slow.
     """
     total = [0.0] * len(hooks)
     for first in range(0, len(batches), TURN):

@@ -1,9 +1,9 @@
-"""What does a second thread gain, and what does it cost on a busy machine?
+"""Gain of a second thread, and its cost on a busy machine.
 
 Calls of sampling, gathering and a fused layer on one thread and on several, in
-turns of a tenth of a second, next to a number of processes that do nothing but
-keep a processor busy. A call on several threads should never take much longer
-than alone on one: threads that are not scheduled must not be waited for.
+turns of a tenth of a second, next to processes that only keep a processor
+busy. A call on several threads should never take much longer than on one: it
+must not wait for threads that are not scheduled.
 
     python benchmark/threads.py --busy 0,1 --seconds 5
 """
@@ -30,7 +30,7 @@ TURN = 0.1  # seconds of calls before the other number of threads is measured
 
 @contextmanager
 def busy_processes(count: int) -> Iterator[None]:
-    """Keeps processors busy meanwhile."""
+    """Keeps processors busy during a block."""
     others = [
         subprocess.Popen([sys.executable, '-c', 'while True: pass'])
         for _ in range(count)
@@ -44,7 +44,7 @@ def busy_processes(count: int) -> Iterator[None]:
 
 
 def calls(name: str) -> dict[str, Callable[[int], object]]:
-    """Returns what is measured, as functions of the number of a call."""
+    """Returns the measured calls, as functions of the call's number."""
     csc = load_graph(name)
     graph = Graph.from_csc(CSC(csc.indptr, csc.indices, csc.num_rows))
     found: dict[str, Callable[[int], object]] = {}
@@ -96,7 +96,7 @@ def measure(
 
 
 def p99(seconds: list[float]) -> float:
-    """The 99th percentile, the greatest of few."""
+    """The 99th percentile; of few calls, the maximum."""
     return sorted(seconds)[min(len(seconds) - 1, len(seconds) * 99 // 100)]
 
 

@@ -1,14 +1,14 @@
-"""How fast are fused layers, beside PyG's own, eager and compiled?
+"""Times of fused layers, compared with PyG's, eager and compiled.
 
-The same layer with the same weights, forward and with its backward; the peak
-of memory above what was there before; and a fused aggregation beside a copy of
-memory. Each row is measured in one run, in turns.
+The same layer with the same weights, forward, and forward with backward; the
+peak of memory beyond the memory before; and a fused aggregation compared with
+a memory copy. Each row is measured in one run, in turns.
 
     python benchmark/vertex.py --graphs packages --layers GAT --channels 64
     python benchmark/vertex.py --graphs graph.npz --no-compile
 
-What does not fit in memory is not tried. Rows are in the file of `--markdown`
-as soon as they are done.
+Candidates that do not fit in memory are skipped. Rows are in the file of
+`--markdown` as soon as they are done.
 """
 
 import argparse
@@ -113,7 +113,7 @@ def listed(row: Table) -> str:
 
 
 def ratio(row: Table, others: Any) -> str:
-    """Returns how many times less ours is than the least of others."""
+    """Returns the ratio of the fastest other candidate to ours."""
     ours = row.get('fused')
     values = [row.get(kind) for kind in others if kind != 'fused']
     known = [value for value in values if isinstance(value, float)]
@@ -128,7 +128,7 @@ def weighted(v):  # type: ignore
 
 
 def bandwidth(data: Data, channels: int, rounds: int) -> str:
-    """Compares an aggregation with a copy of as many bytes."""
+    """Compares an aggregation with a copy of the same number of bytes."""
     h = torch.randn(data.num_nodes, channels)
     w = torch.rand(data.num_edges)
     copy, size = copier()
@@ -149,7 +149,7 @@ def bandwidth(data: Data, channels: int, rounds: int) -> str:
 
 
 def rows_of(args: argparse.Namespace) -> list[tuple[str, int, int]]:
-    """Returns the layers, channels and heads that are asked for."""
+    """Returns the requested layers, channels and heads."""
     return [
         (name, channels, heads)
         for name in args.layers

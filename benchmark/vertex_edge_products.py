@@ -1,8 +1,8 @@
-"""How fast are fused layers that multiply values of edges, against PyG's?
+"""Times of fused layers that multiply edge values, compared with PyG's.
 
-The same layer with the same weights, forward and with its backward, in turns,
-on a random graph, or one with few targets. Peaks are the growth of a
-process of its own over three such calls.
+The same layer with the same weights, forward and backward, in turns, on a
+random graph, or one with few targets. Peaks are the growth of a separate
+process over three such calls.
 
     python benchmark/vertex_edge_products.py --layers EdgeConv --channels 64
 
@@ -30,7 +30,7 @@ def mlp(*widths: int) -> Any:
     return pyg.MLP(list(widths), norm=None)
 
 
-#: Of each layer: what makes it, and whether it takes positions.
+#: For each layer: its constructor, and whether it takes positions.
 LAYERS: dict[str, tuple[Callable[[int], Any], bool]] = {
     'EdgeConv': (lambda c: pyg.EdgeConv(mlp(2 * c, c, c)), False),
     'PointNetConv': (lambda c: pyg.PointNetConv(mlp(c + 3, c, c)), True),
@@ -81,7 +81,7 @@ def step_of(
 
 
 def _high_water() -> int:
-    """Returns the most kB of this process; ``ru_maxrss`` has its parent's."""
+    """Returns this process's peak kB; ``ru_maxrss`` has its parent's."""
     lines = Path('/proc/self/status').read_text().splitlines()
     return next(int(x.split()[1]) for x in lines if x.startswith('VmHWM'))
 
@@ -97,7 +97,7 @@ def _peak(threads: int, what: tuple, found: Any) -> None:
 
 
 def peak(threads: int, *what: Any) -> float:
-    """Returns the MB by which a process of its own grows."""
+    """Returns the MB by which a separate process grows."""
     context = multiprocessing.get_context('spawn')
     found = context.Queue()
     process = context.Process(target=_peak, args=(threads, what, found))

@@ -1,9 +1,9 @@
-"""How fast is half precision, compared with float32?
+"""Times in half precision, compared with float32.
 
 Sums and means of neighbours, forward and with their gradients, on a whole
 graph whose features exceed the cache and on the blocks of a mini-batch; and
-the step of a model under autocast, ours and PyG's. Each row is measured in
-turns, and has the least seconds of the processor: others do not count.
+the step of a model under autocast, ours and PyG's. Rows are measured in turns,
+with the least processor seconds, which other processes do not change.
 
     python benchmark/vertex_half.py --nodes 400000 --edges 6000000
 """
@@ -43,7 +43,7 @@ PROGRAMS = {'sum': total, 'mean': average}
 
 
 def graph_of(nodes: int, edges: int) -> Data:
-    """Returns a skewed graph; its vertices are in no order."""
+    """Returns a skewed graph with vertices in no order."""
     bits = max(1, (nodes - 1).bit_length())
     row, col = ops.rmat_edges(bits, edges, [0.57, 0.19, 0.19, 0.05], 1)
     names = torch.randperm(nodes, generator=torch.Generator().manual_seed(1))

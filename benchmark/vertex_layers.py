@@ -1,4 +1,4 @@
-"""What `vertex.py` compares: graphs, layers, and calls of them."""
+"""The graphs, layers and calls that `vertex.py` compares."""
 
 from collections.abc import Callable
 from typing import Any
@@ -29,7 +29,7 @@ def rmat() -> Data:
 
 
 def block() -> Data:
-    """Returns what is sampled in three hops around 1,024 vertices."""
+    """Returns a sample of three hops around 1,024 vertices."""
     data = rmat()
     sampler = NeighborSampler(data, [15, 10, 5], seed=12)
     loader = NeighborLoader(
@@ -80,7 +80,7 @@ GRAPHS: dict[str, Callable[[], Data]] = {
 
 
 def graph_of(name: str) -> Data:
-    """Returns a graph by its name, or that of a file."""
+    """Returns a graph by its name, or from a file."""
     return GRAPHS[name]() if name in GRAPHS else from_file(name)
 
 
@@ -100,13 +100,13 @@ def layers(
 
 
 def transposed(data: Data) -> Tensor:
-    """Returns the adjacency that PyG multiplies by."""
+    """Returns the adjacency matrix of PyG's products."""
     size = (data.num_nodes, data.num_nodes)
     return to_torch_csr_tensor(data.edge_index.flip(0), size=size)
 
 
 def edges_of(name: str, data: Data) -> tuple[tuple, int]:
-    """Returns what a layer takes besides features; how many relations."""
+    """Returns a layer's arguments after features; the number of relations."""
     edge_type = data.get('edge_type')
     if edge_type is None:
         edge_type = torch.arange(data.num_edges) % RELATIONS
@@ -137,7 +137,7 @@ class Multiplied(torch.nn.Module):
         self.layer, self.adjacency = layer, adjacency
 
     def forward(self, x: Tensor, *_: Tensor) -> Tensor:
-        """Takes the edges of others, and leaves them."""
+        """Accepts the edges of other layers, and ignores them."""
         return self.layer(x, self.adjacency)
 
 
@@ -164,7 +164,7 @@ def candidate(
 
 
 def kinds_of(name: str, compiles: bool) -> list[str]:
-    """Returns the candidates that there are for a layer."""
+    """Returns the available candidates of a layer."""
     multiplies = name in ('GCN', 'APPNP')
     return [
         kind

@@ -1,10 +1,9 @@
-"""How much memory a layer takes at once: what `vertex.py` asks, and how much
-it must not try.
+"""Peak memory of a layer for `vertex.py`, and an estimate of it.
 
-Each peak is taken in a process of its own, by the memory that the process has
-(`VmHWM`), so that all counts: tensors, what allocators keep, buffers of
-libraries. The process reads the graph from a file: memory that was freed
-after making a graph would be used again, and not be seen.
+Each peak is measured in a separate process, as its memory (`VmHWM`), so that
+everything counts: tensors, allocator caches, buffers of libraries. The process
+reads the graph from a file: memory freed after generating a graph would be
+reused, and hide a part of the peak.
 """
 
 import argparse
@@ -28,12 +27,12 @@ EDGE_ROWS = {
     'compiled': {'GAT': 4, 'GCN': 2, 'APPNP': 3, 'RGCN': 1.5},
 }
 VERTEX_ROWS = {'GAT': 7, 'GCN': 6, 'APPNP': 14, 'RGCN': 8}
-#: Bytes of an edge beside features: indices, layouts, weights.
+#: Bytes per edge besides features: indices, layouts, weights.
 EDGE_BYTES = 64
 
 
 def estimate(kind: str, data: Data, name: str, channels: int) -> float:
-    """Returns about how many bytes a call takes, with the graph's."""
+    """Returns the approximate bytes of a call, including the graph's."""
     edges, vertices = data.num_edges, data.num_nodes
     if name != 'RGCN':
         edges += vertices  # loops
@@ -47,7 +46,7 @@ def estimate(kind: str, data: Data, name: str, channels: int) -> float:
 
 
 def available() -> float:
-    """Returns the bytes that programs can still have."""
+    """Returns the bytes available to programs."""
     for line in Path('/proc/meminfo').read_text().splitlines():
         if line.startswith('MemAvailable'):
             return int(line.split()[1]) * 1024.0
@@ -60,7 +59,7 @@ def fits(kind: str, data: Data, name: str, channels: int) -> bool:
 
 
 def read(name: str) -> float:
-    """Returns a line of the state of this process, in MB."""
+    """Returns a line of this process's status, in MB."""
     for line in Path('/proc/self/status').read_text().splitlines():
         if line.startswith(name):
             return int(line.split()[1]) / 1e3
@@ -68,7 +67,7 @@ def read(name: str) -> float:
 
 
 def peak(call: Callable[[int], object]) -> float:
-    """Returns the most memory that a call takes at once, in MB."""
+    """Returns the peak memory of a call, in MB."""
     ctypes.CDLL(None).malloc_trim(0)
     Path('/proc/self/clear_refs').write_text('5')
     before = read('VmRSS')
@@ -79,7 +78,7 @@ def peak(call: Callable[[int], object]) -> float:
 def peak_alone(
     kind: str, data: Data, what: tuple, threads: int, first: bool
 ) -> float | None:
-    """Measures in a process of its own; nothing if that one fails.
+    """Measures in a separate process; returns nothing if it fails.
 
     Args:
         kind (str): The candidate.
@@ -108,11 +107,11 @@ def warm(
     data: Data,
     given: tuple[Tensor, ...],
 ) -> None:
-    """Calls a layer on other graphs, so that libraries are loaded.
+    """Calls a layer on other graphs, to load libraries.
 
-    They have a thousand edges, and two sizes, so that what is compiled is
-    compiled for all. Ours makes the layouts of the graph, too, by a layer of
-    one channel: they are made once for a graph.
+    They have a thousand edges, and two sizes, so that compiled code works for
+    all. Ours also creates the layouts of the graph, with a layer of one
+    channel: they are created once per graph.
     """
     name, channels, _ = what
     for count in (1000, 1200):

@@ -1,8 +1,8 @@
-"""How fast are random walks, beside the other walkers installed here?
+"""Times of random walks, compared with other installed walkers.
 
-Peers are measured when they can be imported: pyg-lib, torch-cluster and DGL.
-The columns of the graphs are sorted, for all of them, or with ``--unsorted``
-left as they are for ours: then without a sorted copy of them, and with it.
+Peers are measured if they are installed: pyg-lib, torch-cluster and DGL. The
+columns of the graphs are sorted, for all candidates; with ``--unsorted`` ours
+runs on unsorted columns, without and with a sorted copy.
 
     python benchmark/walks.py --graphs small --modes uniform
     python benchmark/walks.py --markdown results.md
@@ -36,7 +36,7 @@ Walk = Callable[[int], object]
 
 
 def load_graph(name: str, unsorted: bool) -> CSC:
-    """A graph whose columns ascend, unless they are left unsorted."""
+    """A graph whose columns ascend, unless they stay unsorted."""
     if name in RMAT:
         graph = rmat(*RMAT[name])
     else:
@@ -49,14 +49,14 @@ def load_graph(name: str, unsorted: bool) -> CSC:
 
 
 def ascending(graph: CSC) -> Tensor:
-    """The entries of each column in ascending order: transposed twice."""
+    """The entries of each column in ascending order: two transpositions."""
     return graph.transpose().transpose().indices
 
 
 def our_walks(
     graph: CSC, seeds: Tensor, length: int, mode: str, unsorted: bool
 ) -> dict[str, Walk]:
-    """Returns our walk, on unsorted columns also that with a sorted copy."""
+    """Returns our walk, on unsorted columns also with a sorted copy."""
     args = (graph.indptr, graph.indices, seeds, length)
     if mode == 'uniform':
         return {
@@ -79,7 +79,7 @@ def our_walks(
 def peer_walks(
     graph: CSC, seeds: Tensor, length: int, mode: str
 ) -> dict[str, Walk]:
-    """Returns the peers that can walk this way, on int64 graphs."""
+    """Returns the peers that support the mode, on int64 graphs."""
     indptr, indices = graph.indptr.long(), graph.indices.long()
     p, q = (1.0, 1.0) if mode == 'uniform' else (P, Q)
     peers: dict[str, Walk] = {}
@@ -117,7 +117,7 @@ def run(report: Report, name: str, args: argparse.Namespace) -> None:
     seeds = torch.randint(
         graph.num_cols, (args.num_walks,), generator=generator
     )
-    # Each step reads an offset and a neighbour.
+    # Each step reads one offset and one neighbour.
     bound = random_read_seconds(
         graph.num_cols, graph.indptr.dtype
     ) + random_read_seconds(graph.num_edges, graph.indices.dtype)

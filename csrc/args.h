@@ -1,5 +1,5 @@
-// Arguments of the kernels as plain pointers: what the operators in bind/
-// fill in, and what the kernels in cpu/ and cuda/ read.
+// Arguments of the kernels as plain pointers: the operators in bind/ fill them
+// in, the kernels in cpu/ and cuda/ read them.
 #pragma once
 
 #include <stdint.h>
@@ -13,17 +13,17 @@ namespace gsample {
 // so column v lists the in-neighbours of v.
 template <typename indptr_t, typename index_t>
 struct Relation {
-  const indptr_t* indptr;     // [num_cols + 1] where each column starts
+  const indptr_t* indptr;     // [num_cols + 1] start of each column
   const index_t* indices;     // [num_edges] row (source) of each edge
   const int64_t* cum_weight;  // or null, see core/weighted.h
   const int64_t* edge_time;   // [num_edges] or null, ascending in a column
-  const int64_t* fanouts;     // [num_hops] neighbours a column, -1 = all
+  const int64_t* fanouts;     // [num_hops] neighbours per column, -1 = all
   int64_t num_edges;
   int src;  // node type of the rows
   int dst;  // node type of the columns
 };
 
-// One relation of random walks: a walk at v goes to an entry of column v.
+// One relation of random walks: a walk at v moves to an entry of column v.
 template <typename indptr_t, typename index_t>
 struct WalkGraph {
   const indptr_t* indptr;     // [num_cols + 1]
@@ -32,7 +32,7 @@ struct WalkGraph {
   int64_t num_cols;
   int64_t num_edges;
 
-  // Whether a column may be read.
+  // Whether a column is in bounds and may be read.
   GSAMPLE_HD bool holds(indptr_t begin, indptr_t end) const {
     return begin >= 0 && begin <= end && end <= num_edges;
   }
@@ -53,20 +53,20 @@ struct SampleOptions {
   uint32_t call_id;
   int num_hops;
   bool replace;
-  bool disjoint;    // a tree of its own for every seed
+  bool disjoint;    // a separate tree for every seed
   bool last;        // the latest edges instead of random ones
   bool has_window;  // only edges of [seed_time - window, seed_time]
   int64_t window;
-  int num_threads;  // 0: as many as torch uses
+  int num_threads;  // 0: as many as torch
 };
 
-// What becomes the columns of the next hop of layers, each node once, in the
-// order of its first occurrence:
+// The nodes that become the columns of the next hop, each once, in the order of
+// first occurrence:
 enum class Frontier {
-  kRow,     // the rows that were sampled
-  kNodes,   // the columns, then the rows that are none of them
-  kNew,     // the same without its first `number of columns` nodes
-  kUnseen,  // rows that are in no hop before, likewise
+  kRow,     // the sampled rows
+  kNodes,   // the columns, then the rows that are not columns
+  kNew,     // as kNodes, without the columns
+  kUnseen,  // as kNew, only rows that no earlier hop has
 };
 
 template <typename indptr_t, typename index_t>
@@ -78,29 +78,31 @@ struct NeighborSampleArgs {
   SampleOptions options;
 };
 
-// Columns of one relation in which edges are selected, each column by itself.
-// What is selected are positions: `edges` has no `indices`.
+// Columns of one relation, in each of which edges are selected independently.
+// The result is positions of edges: `edges` has no `indices`.
 template <typename indptr_t>
 struct SampleColumnsArgs {
   Relation<indptr_t, int64_t> edges;
   int64_t all_cols;
   int64_t n;
-  const int64_t* cols;         // [n] which columns, or null: all
-  const int64_t* id;           // [n] whose draws, or null: the column's
+  const int64_t* cols;         // [n] the columns, or null: all
+  const int64_t* id;           // [n] ids that key the draws, or null: the
+                               // column's id
   const int64_t* root;         // [n] the tree of a column, or null
   const int64_t* column_time;  // [n] with edge times, else null
-  const int64_t* start;     // [n] where its edges lie, or null: as in `edges`
-  const int64_t* ptr;       // [batches + 1] where columns of each batch begin,
-                            // or null: there is one
-  const uint64_t* streams;  // [batches] keys of the draws
+  const int64_t* start;        // [n] first edge of each column, or null: as in
+                               // `edges`
+  const int64_t* ptr;          // [batches + 1] first column of each batch, or
+                               // null: one batch
+  const uint64_t* streams;     // [batches] keys of the draws
   int64_t batches;
-  int64_t k;  // edges a column; -1 takes all
+  int64_t k;  // edges per column; -1 selects all
   SampleOptions options;
 
   GSAMPLE_HD int64_t column(int64_t i) const {
     return cols == nullptr ? i : cols[i];
   }
-  // The tree and the node whose draws column v takes, which is the i-th.
+  // The tree of column i, and the node that keys the draws of column v.
   GSAMPLE_HD uint32_t tree_of(int64_t i) const {
     return root == nullptr ? 0 : static_cast<uint32_t>(root[i]);
   }

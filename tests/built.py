@@ -1,4 +1,4 @@
-"""What compilers make of a text, in ``build/tests`` for the next run, too."""
+"""Compiler outputs, cached in ``build/tests`` for the next run."""
 
 import functools
 import hashlib
@@ -14,14 +14,14 @@ from filelock import FileLock
 TOP = Path(__file__).resolve().parents[1]
 CSRC = TOP / 'csrc'
 FOLDER = TOP / 'build' / 'tests'
-#: What was not read for so long was made of a text that has changed.
+#: Outputs unused for this long belong to sources that have changed.
 _WEEK = 7 * 86_400
 
 
 def made_of(command, *sources):
-    """A hash of a compiler, its flags, and all that its sources include.
+    """A hash of a compiler, its flags, and all included sources.
 
-    Paths are left out: of a folder of headers only what it holds matters.
+    Paths are excluded: only the contents of a folder of headers matter.
     """
     name, *flags = command
     folders = {CSRC, *(source.parent for source in sources)}
@@ -46,20 +46,20 @@ def headers(folder):
 
 
 def path_of(command, *sources):
-    """Where the output of a compiler is kept."""
+    """The path of a cached compiler output."""
     _forget()
     return FOLDER / f'{sources[0].stem}-{made_of(command, *sources)}'
 
 
 def make(command, output, *sources):
-    """Runs a compiler; its output is there once it is whole."""
+    """Runs a compiler; the output appears atomically."""
     part = output.with_suffix('.part')
     subprocess.run([*command, *sources, '-o', part], check=True)
     part.replace(output)
 
 
 def program(command, *sources):
-    """The program that a compiler makes, which was made before if it can."""
+    """Compiles a program, or returns it from the cache."""
     output = path_of(command, *sources)
     with FileLock(f'{output}.lock'):
         if not output.exists():

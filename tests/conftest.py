@@ -1,10 +1,10 @@
-"""What all tests share."""
+"""Fixtures and hooks shared by all tests."""
 
 import gc
 import os
 
-# Before torch reads it. Threads of GNU's OpenMP spin for milliseconds after
-# each call, on the processor of another process of tests.
+# Before torch reads it. GNU OpenMP's threads spin for milliseconds after each
+# call, on a processor that another test process needs.
 os.environ.setdefault('OMP_WAIT_POLICY', 'passive')
 
 import pytest
@@ -13,16 +13,16 @@ import torch._dynamo.guards
 from hypothesis import settings
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-# The same examples in every run: what fails once fails again.
+# The same examples in every run: failures are reproducible.
 settings.register_profile('tests', derandomize=True, database=None)
 settings.load_profile('tests')
 
-# Each compilation ends with a collection: files end with one, too.
+# No collection after each compilation: there is one at the end of each file.
 torch._dynamo.config.run_gc_after_compile = False
-# To log how long guards take, Dynamo empties the processor's caches after each
+# To log the time of guards, Dynamo flushes the processor's caches after each
 # compilation.
 torch._dynamo.guards.profile_guard_manager = lambda *_: 0.0
-# No entry would be found again: the sizes of each capture are new symbols.
+# Entries would never be found again: each capture has new symbols for sizes.
 torch._dynamo.config.fake_tensor_cache_enabled = False
 
 
@@ -34,8 +34,9 @@ def pytest_addoption(parser):
     )
 
 
-#: What takes long comes first: no process is left alone with it at the end.
-#: Before all that compiles comes what forks: a small process forks faster.
+#: Slow tests come first, so that no process is left alone with one at the end.
+#: Tests that fork come before tests that compile: a small process forks
+#: faster.
 _SLOW = (
     'tests/spark/',
     'tests/examples/',
@@ -49,7 +50,7 @@ _SLOW = (
 
 
 def pytest_collection_modifyitems(items):
-    """Sorts tests by how long their folders take."""
+    """Sorts tests by the time of their folders."""
 
     def rank(item):
         starts = (item.nodeid.startswith(path) for path in _SLOW)
@@ -59,15 +60,15 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_collection_finish():
-    """Makes collections rarer: they were a tenth of each compilation."""
+    """Makes collections rarer: they took a tenth of each compilation."""
     _leave_out_of_collections()
     gc.set_threshold(50_000, 10, 10)
 
 
 def _leave_out_of_collections():
-    """Leaves all objects out of collections from now on.
+    """Excludes all present objects from later collections.
 
-    One that scans thousands of tests takes longer than most of them.
+    A collection that scans thousands of tests takes longer than most of them.
     """
     gc.collect()
     gc.freeze()
@@ -75,7 +76,7 @@ def _leave_out_of_collections():
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """Files go to processes whole; those with Spark share a process."""
+    """Assigns whole files to processes; tests with Spark share a process."""
     from xdist.scheduler import LoadFileScheduling
 
     class Scheduling(LoadFileScheduling):
@@ -88,15 +89,14 @@ def pytest_xdist_make_scheduler(config, log):
 
 @pytest.fixture(autouse=True, scope='module')
 def _forget_what_a_file_compiled():
-    """Millions of objects otherwise: two seconds for a collection."""
+    """Frees millions of objects: a collection would take two seconds."""
     yield
     torch._dynamo.reset()
     FakeTensorMode.cache_clear()
     _leave_out_of_collections()
 
 
-#: `torch.manual_seed` also notes the stack for each kind of GPU that is not
-#: there.
+#: `torch.manual_seed` also records the stack for each absent kind of GPU.
 _seed = (
     torch.manual_seed
     if torch.cuda.is_available()
@@ -106,7 +106,7 @@ _seed = (
 
 @pytest.fixture(autouse=True)
 def _same_state():
-    """Tests draw the same, by as many threads, whatever ran before them."""
+    """Resets the seed and threads: tests are independent of their order."""
     _seed(12345)
     threads = torch.get_num_threads()
     yield

@@ -1,7 +1,7 @@
-"""Runs the tests of what changed (``make test-fast``).
+"""Runs the tests of changed files (``make test-fast``).
 
-What changed is what differs from ``main``, or from the last commit on
-``main`` itself. Without a change, it runs a selection of two minutes.
+Changed files differ from ``main``, or on ``main`` itself from its last commit.
+Without a change, it runs a selection of two minutes.
 """
 
 import re
@@ -16,7 +16,7 @@ TOP = Path(__file__).resolve().parent.parent
 SELECTION = ('ops', 'sparse_sample', 'samplers', 'algorithms', 'codegen')
 #: As in the Makefile.
 MARKERS = 'not interop and not sanitizers'
-#: Tests of files outside the package, by the start of their paths.
+#: Tests of files outside the package, by path prefix.
 OTHERS = {
     'csrc/cuda': ['tests/cuda'],
     'csrc/emu': ['tests/cuda'],
@@ -47,7 +47,7 @@ def changed_files() -> list[str]:
 
 
 def concerned(path: str, top: Path = TOP) -> list[str]:
-    """Returns the test files and folders that concern a file."""
+    """Returns the test files and folders of a file."""
     if not path.startswith(('tests/', 'torch_gsample/')):
         start = next((s for s in OTHERS if path.startswith(s)), None)
         return [] if start is None else OTHERS[start]
@@ -71,7 +71,7 @@ def concerned(path: str, top: Path = TOP) -> list[str]:
 
 
 def main(options: list[str]) -> int:
-    """Runs pytest, with more options of it."""
+    """Runs pytest, with additional options for it."""
     files = {test for path in changed_files() for test in concerned(path)}
     folders = {f'tests/{name}' for name in SELECTION}
     chosen = sorted(files or folders)

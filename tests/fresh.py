@@ -1,7 +1,7 @@
-"""Processes that begin with nothing but imports.
+"""Processes that start with only imports.
 
-Each is a fork of one that has done nothing else: to import torch and PyG takes
-longer than most of what they do.
+Each is a fork of a process that has only imported torch and PyG: importing
+takes longer than most tests.
 """
 
 import multiprocessing
@@ -14,7 +14,7 @@ from pathlib import Path
 from torch.multiprocessing import start_processes
 
 TOP = Path(__file__).resolve().parents[1]
-#: As 'spawn', its processes have nothing of their parent but pickles.
+#: Like 'spawn', its processes inherit only pickles from their parent.
 FORKS = multiprocessing.get_context('forkserver')
 FORKS.set_forkserver_preload(
     [__name__, 'torch_geometric.nn', 'torch_gsample.loader']
@@ -22,16 +22,16 @@ FORKS.set_forkserver_preload(
 
 
 def start(job, args, count):
-    """Runs a function of the rank in some processes, to their end."""
+    """Runs a function of the rank in several processes, until they end."""
     start_processes(job, args, count, start_method='forkserver')
 
 
 class Run:
-    """A script that runs in such a process.
+    """A script in such a process.
 
     Args:
         script (Path): The script.
-        out (Path): The file that it writes to.
+        out (Path): The file of its output.
         args (List[str], optional): Its arguments.
         env (Dict[str, str], optional): Changes of the environment.
     """
@@ -49,7 +49,7 @@ class Run:
         self._process.start()
 
     def wait(self) -> str:
-        """Returns what the script wrote, once it has ended well."""
+        """Returns the script's output, once it has ended without an error."""
         self._process.join(300)
         self._process.kill()
         text = self._out.read_text()

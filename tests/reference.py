@@ -1,9 +1,9 @@
-"""Every operator again, slowly: plain loops over Python integers.
+"""A slow reference of every operator: plain loops over Python integers.
 
-An operator's reference has its name and its arguments (csrc/bind/library.cpp)
-with lists in place of tensors, and returns its outputs as lists. Those of
-matrices are in reference_matrix.py. Do not make this faster: make it easier to
-read.
+A reference has the operator's name and arguments (csrc/bind/library.cpp), with
+lists instead of tensors, and returns the outputs as lists. References of
+matrix operators are in reference_matrix.py. Do not make this faster: make it
+easier to read.
 """
 
 import math
@@ -109,7 +109,7 @@ def sample_by_kernel(
     num_rows=None,
     num_threads=0,
 ):
-    """A kernel is a program of edges, as in ``run_kernel``."""
+    """A kernel is an edge program, as in ``run_kernel``."""
     begin, edge = [0], []
     for v in cols:
         edge += range(indptr[v], indptr[v + 1])
@@ -197,7 +197,7 @@ def negative_sample(
     indptr=None,
     indices=None,
 ):
-    """Rejects edges, and counts what is left after NEGATIVE_TRIES of them."""
+    """Rejects edges, and after NEGATIVE_TRIES counts the other nodes."""
     relation = NEGATIVE_TARGET if target else NEGATIVE_SOURCE
     stream = stream_key(key[0], call_id, relation)
     cum = cum_weight or list(range(1, num_nodes + 1))
@@ -217,7 +217,7 @@ def negative_sample(
 
 
 def negative(draw, allowed, edges):
-    """A node of the `allowed` (node, weight) that is none of `edges`."""
+    """A node of the `allowed` (node, weight) that is not in `edges`."""
     nodes = [node for node, _ in allowed]
     weights = [weight for _, weight in allowed]
     for slot in range(NEGATIVE_TRIES if sum(weights) > 0 else 0):
@@ -234,7 +234,7 @@ def negative(draw, allowed, edges):
 
 
 def configuration_model(indptr, seed, wide_indices):
-    """Fisher-Yates from the last stub down, 512 swaps to a block of ids."""
+    """Fisher-Yates from the last stub down, 512 swaps per block of ids."""
     out = []
     for v in range(len(indptr) - 1):
         out += [v] * (indptr[v + 1] - indptr[v])

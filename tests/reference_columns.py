@@ -1,4 +1,4 @@
-"""How the operators select edges of a column: plain loops."""
+"""The selection of a column's edges by the operators: plain loops."""
 
 from dataclasses import dataclass
 
@@ -32,7 +32,7 @@ class Relation:
 
 
 def make_relations(indptr, indices, src, dst, fanouts, cum_weight, edge_time):
-    """A `Relation` each, of lists by relation that may be empty."""
+    """One `Relation` per relation, from lists that may be empty."""
     n = len(indptr)
     hops = len(fanouts) // n if n else 0
     fanouts = [fanouts[r * hops : (r + 1) * hops] for r in range(n)]
@@ -44,7 +44,7 @@ def make_relations(indptr, indices, src, dst, fanouts, cum_weight, edge_time):
 
 
 def candidate_edges(relation, v, fanout, seed_time, options):
-    """The edges of column `v` that a tree of this time may take."""
+    """The edges of column `v` allowed for a tree of this time."""
     edges = list(range(relation.indptr[v], relation.indptr[v + 1]))
     time = relation.edge_time
     if not time:
@@ -67,7 +67,7 @@ def edge_weights(relation, v, edges):
 def sample_column(relation, v, fanout, seed_time, draw, options):
     """The sampled edges of column `v`, in slot order.
 
-    All, where that is allowed, come in the order of the graph.
+    If all edges are selected, they have the order of the graph.
     """
     edges = candidate_edges(relation, v, fanout, seed_time, options)
     n, weights, positive = len(edges), None, edges

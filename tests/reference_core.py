@@ -1,7 +1,7 @@
-"""The sampling core (csrc/core) again: plain Python integers, no cleverness.
+"""A reference of the sampling core (csrc/core): plain Python integers.
 
 Functions have the core's names. `draw(slot)` is a 64-bit draw, weights are
-fixed-point integers, one for each position.
+fixed-point integers, one per position.
 """
 
 import math
@@ -68,7 +68,7 @@ def bounded(draw, n):
 
 
 def unit_interval(draw):
-    """A uniform number in [0, 1): the 53 high bits."""
+    """A uniform number in [0, 1): the high 53 bits."""
     return (draw >> 11) / 2**53
 
 
@@ -100,13 +100,13 @@ def fixed_point(weight, shift):
 
 
 def fixed_point_shift(max_weight, n):
-    """Weights below 2^exponent, n of them, then sum to at most 2^62."""
+    """The shift under which n weights below 2^exponent sum to at most 2^62."""
     exponent = math.frexp(max_weight)[1] if max_weight > 0 else -1021
     return 62 - ceil_log2(n) - max(exponent, -1021)
 
 
 def find(weights, r):
-    """The position of unit r when weights are laid end to end."""
+    """The position of unit r in the concatenated weights."""
     for i, weight in enumerate(weights):
         if r < weight:
             return i
@@ -122,7 +122,7 @@ def select_weighted_with_replacement(draw, weights, k):
 
 
 def select_weighted_without_replacement(draw, weights, k):
-    """What was taken weighs nothing any more."""
+    """Selected positions have weight zero afterwards."""
     weights, out = list(weights), []
     for slot in range(k):
         if sum(weights) == 0:
@@ -181,7 +181,7 @@ class SecondOrder:
 
 
 def second_order(p, q):
-    """1 / p, 1 and 1 / q over the greatest of them."""
+    """1 / p, 1 and 1 / q relative to the largest of them."""
     least = min(1.0, p, q)
     return SecondOrder(*(relative_weight(least / x) for x in (p, 1.0, q)))
 

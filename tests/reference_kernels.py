@@ -1,4 +1,4 @@
-"""Generated kernels and vertex programs, in plain loops."""
+"""References of generated kernels and vertex programs: plain loops."""
 
 import itertools
 import math
@@ -100,7 +100,7 @@ def _rows(values):
 
 
 def _columns(unit, operands):
-    """The column of each edge, 0 where columns do not matter."""
+    """The column of each edge, or 0 if columns do not matter."""
     if unit.pointers is not None:
         indptr = operands[unit.pointers]
         return [
@@ -157,7 +157,7 @@ def run_kernel(
     num_edges=0,
     num_threads=0,
 ):
-    """A kernel is a program of edges, or a unit, here."""
+    """Here a kernel is an edge program, or a unit."""
     if indptr is None:
         return [edge_map(kernel, operands, num_rows)]
     graph = indptr, indices, edge_id, order
@@ -165,7 +165,7 @@ def run_kernel(
 
 
 def vertex_unit(unit, graph, types, sizes, loops, level, operands):
-    """Of edges in any order, and loops as they are."""
+    """Edges in any order, with self-loops unchanged."""
     assert loops == Loops.KEEP
     num_sources, num_destinations, num_edges, num_pairs = sizes
     row, col = graph[0]
@@ -190,7 +190,7 @@ def vertex_unit(unit, graph, types, sizes, loops, level, operands):
 
 
 def vertex_relations(graph, types, num_sources, num_destinations, loops):
-    """The pairs of a type and a vertex that has in-edges of it."""
+    """The pairs of a type and a vertex with in-edges of the type."""
     assert loops == Loops.KEEP
     pairs = sorted(set(zip(types, graph[0][1], strict=True)))
     return [t for t, _ in pairs], [v for _, v in pairs]
@@ -219,7 +219,7 @@ def sum_outer_by_type(x, y, type, num_types):
 
 
 def project_edges(graph, types, sizes, loops, mean, reverse, x, weight):
-    """Of edges in any order, and loops as they are."""
+    """Edges in any order, with self-loops unchanged."""
     assert loops == Loops.KEEP
     row, col = graph[0][::-1] if reverse else graph[0]
     out = [[0.0] * len(weight[0][0]) for _ in range(sizes[not reverse])]
@@ -244,13 +244,13 @@ def sum_outer_edges(graph, types, sizes, loops, mean, x, y, num_types):
 
 
 def _factors(graph, types, mean):
-    """One by the in-edges that the destination has of the edge's type."""
+    """1 over the destination's number of in-edges of the edge's type."""
     pairs = list(zip(graph[0][1], types, strict=True))
     return [1 / pairs.count(pair) if mean else 1.0 for pair in pairs]
 
 
 def _places(unit, axes):
-    """Every index of some axes."""
+    """Every index along the axes."""
     ranges = [range(unit.sizes[axis]) for axis in axes]
     for index in itertools.product(*ranges):
         yield list(zip(axes, index, strict=True))

@@ -1,4 +1,4 @@
-"""Layers: plain loops."""
+"""References of layers: plain loops."""
 
 from itertools import chain
 

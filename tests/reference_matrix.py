@@ -1,4 +1,4 @@
-"""The operators of matrices again: plain loops over Python integers."""
+"""References of the matrix operators: plain loops over Python integers."""
 
 from itertools import accumulate, chain, pairwise
 
@@ -85,13 +85,13 @@ def match_edges(
 
 
 def joined(parts):
-    """The items of all batches, and where those of each begin."""
+    """The items of all batches, and the start of each batch."""
     ptr = [0, *accumulate(map(len, parts))]
     return list(chain.from_iterable(parts)), ptr
 
 
 def batch_of(place, ptr):
-    """The batch that a place is in."""
+    """The batch of a position."""
     [batch] = [b for b in range(len(ptr) - 1) if ptr[b] <= place < ptr[b + 1]]
     return batch
 
@@ -196,7 +196,7 @@ def sample_nodes(
 
 
 def choose(draw, n, k, weights, has_zero, replace):
-    """The nodes of one batch, of which there are n."""
+    """The selected nodes of one batch with n nodes."""
     if not replace or n == 0:
         k = min(k, n)
     if k == n and not replace and not has_zero:
@@ -229,7 +229,7 @@ def random_uniform(id, key, call_id=0):
 
 
 def next_key(state):
-    """What torch's default generator gives next."""
+    """The next key from torch's default generator."""
     seed = torch.zeros(1, dtype=torch.int64).random_()
     return [[int(seed), 0, 0]]
 
@@ -243,7 +243,7 @@ def sum_columns(indptr, value, perm=None):
 
 
 def labor_scale(indptr, weight, k, value=None):
-    """By bisection of the equation."""
+    """Solves the equation by bisection."""
     value = [1.0] * len(weight) if value is None else value
     out = []
     for begin, end in pairwise(indptr):

@@ -1,4 +1,4 @@
-"""Multi-hop neighbour sampling of one relation or several: plain loops."""
+"""Multi-hop neighbour sampling of one or several relations: plain loops."""
 
 from tests.reference_columns import Options, make_relations, sample_column
 from tests.reference_core import Stream, stream_key
@@ -30,7 +30,7 @@ class Nodes:
 
 
 def _part(values, ptr, batch):
-    """What a batch has of each type."""
+    """The part of a batch in the values of each type."""
     return [
         of_type[start[batch] : start[batch + 1]]
         for of_type, start in zip(values, ptr, strict=True)
@@ -144,7 +144,7 @@ def most_nodes(src, num_nodes, seeds, max_edges, disjoint):
 
 
 def pad(lists, sizes, item):
-    """Lists of given sizes, with an item where nothing is."""
+    """Pads lists to given sizes with an item."""
     return [
         items + [item] * (size - len(items))
         for items, size in zip(lists, sizes, strict=True)

@@ -1,4 +1,4 @@
-"""The walk operators again, slowly: see tests/reference.py."""
+"""References of the walk operators: see tests/reference.py."""
 
 from tests.reference_core import (
     WALK,

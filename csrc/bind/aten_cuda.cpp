@@ -1,5 +1,5 @@
-// Sorting on a GPU: torch takes up to INT32_MAX numbers at once. More are
-// sorted in halves, which are then merged.
+// Sorting on a GPU: torch sorts at most INT32_MAX numbers per call. Longer
+// vectors are sorted in halves and merged.
 #include "aten_cuda.h"
 #include "../cuda/merge_sorted.h"
 

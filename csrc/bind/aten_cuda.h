@@ -1,4 +1,4 @@
-// Operators of torch that operators on a GPU use.
+// Operators of torch that the GPU operators call.
 #pragma once
 
 #include <array>
@@ -9,17 +9,17 @@
 
 namespace gsample {
 
-// How many numbers torch sorts at once.
+// The most numbers per call of torch's sort.
 #if defined(GSAMPLE_EMULATE)
-int64_t max_sorted();  // tests say it
+int64_t max_sorted();  // set by tests
 #else
 inline int64_t max_sorted() {
   return INT32_MAX;
 }
 #endif
 
-// The numbers in ascending order, and where each was; equal ones keep their
-// order.
+// The numbers in ascending order, and the position of each in the input. The
+// sort is stable.
 std::pair<Tensor, Tensor> stable_sort(const Tensor& vector,
                                       const DeviceScope& scope);
 

@@ -1,6 +1,6 @@
-// Checks of the operators, with one wording of each error. Python's front
-// (torch_gsample/ops) raises ValueError, TypeError or IndexError first where a
-// user can be at fault; these guard callers of torch.ops.gsample.
+// Checks of the operators, with one wording of each error. The Python wrappers
+// (torch_gsample/ops) first raise ValueError, TypeError or IndexError for
+// errors of a user; these checks guard callers of torch.ops.gsample.
 #pragma once
 
 #include <torch/csrc/inductor/aoti_torch/c/shim.h>
@@ -43,8 +43,8 @@ inline void check_size(const char* op,
                   " elements (got ", tensor.numel(), ")");
 }
 
-// Checks that a tensor may have as many rows of `row_bytes` as an argument
-// says.
+// Checks that a tensor can hold as many rows of `row_bytes` as an argument
+// sets.
 inline void check_rows_fit(const char* op,
                            const char* name,
                            int64_t rows,
@@ -70,12 +70,12 @@ inline const int64_t* int64_vector(const char* op,
   return tensor.has_value() ? int64_vector(op, name, *tensor, size) : nullptr;
 }
 
-// The rows of keys, one for each batch; 0 where there are none.
+// The number of keys, one per batch; 0 without keys.
 inline int64_t num_rows_of(const Tensor& key) {
   return key.dim() > 0 ? key.size(0) : 0;
 }
 
-// The keys of some batches, a row each.
+// The key of each batch, one per row.
 inline std::vector<Key> read_keys(const char* op,
                                   const Tensor& key,
                                   int64_t num_batches) {
@@ -123,7 +123,7 @@ inline std::vector<uint64_t> read_streams(const char* op,
   return streams;
 }
 
-// Where the rows of each batch start, [num_batches + 1] from 0 to `size`.
+// The start of each batch, [num_batches + 1] from 0 to `size`.
 inline const int64_t* read_ptr(const char* op,
                                const char* name,
                                const Tensor& ptr,
@@ -138,7 +138,7 @@ inline const int64_t* read_ptr(const char* op,
   return data;
 }
 
-// The items of each batch: by `ptr`, or all of them in one batch.
+// The items of each batch: split by `ptr`, or one batch.
 struct Batches {
   Batches(const char* op,
           const char* name,
@@ -164,7 +164,7 @@ inline void check_fanout(const char* op, int64_t fanout, bool replace) {
       fanout, ")");
 }
 
-// How many threads an operator may use: 0 asks for as many as torch uses.
+// The number of threads of an operator: 0 means as many as torch.
 inline int threads_of(int64_t num_threads) {
   constexpr int64_t kMost = 4096;
   return num_threads > 0 ? static_cast<int>(std::min(num_threads, kMost))
@@ -179,8 +179,8 @@ inline void check_matrix(const char* op,
   STD_TORCH_CHECK(indptr.numel() > 0, op, ": 'indptr' must not be empty");
 }
 
-// A tensor, by default of the CPU, not initialised, in half the time of
-// torch::stable::empty, which finds its operator by name.
+// An uninitialised tensor, by default on the CPU, in half the time of
+// torch::stable::empty, which looks its operator up by name.
 inline Tensor empty_strided(int64_t dim,
                             const int64_t* sizes,
                             const int64_t* strides,
@@ -195,7 +195,7 @@ inline Tensor empty_strided(int64_t dim,
   return Tensor(handle);
 }
 
-// A CPU vector, not initialised.
+// An uninitialised CPU vector.
 inline Tensor empty_vector(int64_t size, ScalarType dtype = ScalarType::Long) {
   constexpr int64_t kStride = 1;
   return empty_strided(1, &size, &kStride, dtype);
@@ -211,7 +211,8 @@ inline Tensor to_tensor(const int64_t* data, int64_t rows, int64_t cols) {
   return out;
 }
 
-// The batches of slice_rows, which all have rows and columns.
+// Checks the batches of slice_rows, which must have both row and column
+// pointers.
 inline int64_t check_slices(const char* op,
                             const std::optional<Tensor>& row_ptr,
                             const std::optional<Tensor>& cols,

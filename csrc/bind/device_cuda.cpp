@@ -1,6 +1,6 @@
-// torch's current stream. The extension is not linked against libtorch_cuda,
-// so that it loads where there is none; on a machine with a GPU torch has
-// loaded it long before a CUDA operator is called.
+// torch's current stream. The extension does not link against libtorch_cuda, so
+// that it loads on machines without it; on a machine with a GPU torch has
+// loaded libtorch_cuda long before the first CUDA operator.
 #include "device_cuda.h"
 
 #include <dlfcn.h>

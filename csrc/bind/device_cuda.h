@@ -1,5 +1,5 @@
-// What operators on a GPU share: where they are registered, their device and
-// stream, and memory on it.
+// Shared code of the GPU operators: registration, device and stream, and device
+// memory.
 #pragma once
 
 #include <torch/csrc/stable/accelerator.h>
@@ -12,8 +12,8 @@
 #include "device_memory_cuda.h"
 #include "host_reads_cuda.h"
 
-// The emulator runs the same operators on tensors of the CPU, under a name of
-// its own, for tests.
+// For tests, the emulator runs the same operators on CPU tensors, under its own
+// dispatch key.
 #if defined(GSAMPLE_EMULATE)
 #define GSAMPLE_CUDA_LIBRARY gsample_emulated
 #define GSAMPLE_CUDA_KEY CPU
@@ -24,8 +24,8 @@
 
 namespace gsample {
 
-// Makes the device of a tensor the current one, with torch's current stream.
-// Allocations are attributed to the operator from then on.
+// Makes the device of a tensor current, with torch's current stream. Later
+// allocations are attributed to the operator.
 class DeviceScope {
  public:
   DeviceScope(const char* op, const Tensor& like);
@@ -38,7 +38,7 @@ class DeviceScope {
   HostReads host_reads_;
 };
 
-// A kernel's report, on the device.
+// A kernel's report in device memory.
 class DeviceReport {
  public:
   explicit DeviceReport(const Tensor& like)
@@ -59,8 +59,8 @@ class DeviceReport {
   Tensor memory_;
 };
 
-// The start of a vector that was allocated for the worst case: a quarter of
-// the time of `torch::stable::narrow`.
+// The start of a vector allocated for the worst case: a quarter of the time of
+// `torch::stable::narrow`.
 inline Tensor first_items(const Tensor& tensor, int64_t size) {
   constexpr int64_t kStride = 1;
   AtenTensorHandle out;
@@ -70,7 +70,7 @@ inline Tensor first_items(const Tensor& tensor, int64_t size) {
 }
 
 #if defined(GSAMPLE_EMULATE)
-// Tests say which memory is the host's.
+// Tests decide which memory counts as the host's.
 bool on_device_of(const Tensor& tensor, const Tensor& like);
 #else
 inline bool on_device_of(const Tensor& tensor, const Tensor& like) {
@@ -89,8 +89,8 @@ inline void check_device(const char* op,
                   "' must be on the device of '", like_name, "'");
 }
 
-// Where kernels find a tensor of the graph: on the device of `like`, or in
-// pinned memory of the host (UVA), which is held until the kernels are done.
+// Address from which kernels read a tensor of the graph: on the device of
+// `like`, or pinned host memory (UVA), which is held until the kernels finish.
 inline const void* readable(const char* op,
                             const Tensor& tensor,
                             const Tensor& like,

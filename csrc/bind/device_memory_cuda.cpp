@@ -8,8 +8,8 @@
 #include "../cuda/device_state.h"
 #include "check.h"
 
-// What torch's last error in this thread said: from torch 2.13 on, and where
-// there is none this is null.
+// Text of torch's last error in this thread: exists since torch 2.13, null in
+// older versions.
 extern "C" __attribute__((weak)) const char*
 torch_exception_get_what_without_backtrace();
 
@@ -19,7 +19,7 @@ namespace {
 
 thread_local MemoryScope* scope_of_thread = nullptr;
 
-// In half the time of torch::stable::new_empty, which boxes its arguments.
+// Half the time of torch::stable::new_empty, which boxes its arguments.
 Tensor empty_on_device(const Tensor& like,
                        const std::vector<int64_t>& sizes,
                        ScalarType dtype) {
@@ -38,7 +38,7 @@ std::string first_line(const std::string& text) {
   return text.substr(0, text.find('\n'));
 }
 
-// What torch said, or nothing.
+// Torch's error text, or an empty string.
 std::string torch_error() {
   if (torch_exception_get_what_without_backtrace == nullptr)
     return "";
@@ -46,7 +46,8 @@ std::string torch_error() {
   return text == nullptr ? "" : first_line(text);
 }
 
-// Of torch's allocators; other errors of CUDA name memory, too.
+// Matches the texts of torch's allocators; other CUDA errors mention memory,
+// too.
 bool is_lack(const std::string& cause) {
   return cause.find("out of memory") != std::string::npos ||
          cause.find("allocate") != std::string::npos;
@@ -56,15 +57,15 @@ std::string with_cause(const std::string& cause) {
   return cause.empty() ? "" : "; torch says: " + cause;
 }
 
-// What was wrong, if it was no lack of memory. Torch keeps the text of its
-// error from 2.13 on; before, CUDA's runtime decides.
+// The fault, if it was not a lack of memory. Torch keeps its error text since
+// 2.13; in older versions the CUDA runtime decides.
 std::string other_fault(const std::string& torch_said, int64_t bytes) {
   const DeviceState state = device_state();
   if (!state.fault.empty())
     return "; CUDA says: " + state.fault;
   if (!torch_said.empty())
     return is_lack(torch_said) ? "" : with_cause(torch_said);
-  // Torch rounds up, and its sort needs memory of its own.
+  // Torch rounds sizes up, and its sort needs memory, too.
   constexpr int64_t kRoom = 8, kBlock = int64_t{64} << 20;
   if (bytes > (state.free_bytes - kBlock) / kRoom)
     return "";

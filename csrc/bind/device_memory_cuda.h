@@ -1,5 +1,5 @@
-// Memory on a device, for outputs and scratch of an operator: all of it is
-// allocated here, so that a lack of it is told in one way.
+// Device memory for outputs and scratch of an operator. All of it is allocated
+// here, so that all out-of-memory errors read alike.
 #pragma once
 
 #include <torch/csrc/stable/ops.h>
@@ -19,11 +19,11 @@ namespace gsample {
 using torch::headeronly::ScalarType;
 using torch::stable::Tensor;
 
-// What was asked for when there was no memory, as its text says.
+// An allocation failed; the text says what was requested.
 class NoMemory : public std::runtime_error {
  public:
   NoMemory(std::string op, std::string asked, std::string cause);
-  // The same, of a sample that has room for m and n things, so many words.
+  // The same for a whole sample with room for m and n items.
   NoMemory in_all(int64_t m,
                   const char* of_m,
                   int64_t n,
@@ -35,11 +35,11 @@ class NoMemory : public std::runtime_error {
 
   std::string op_;
   std::string asked_;
-  std::string cause_;  // what torch said, or nothing
+  std::string cause_;  // torch's error text, or empty
 };
 
-// The call of an operator: whose memory it is, and how much there is of it.
-// The innermost scope of a thread is the one that allocates.
+// The operator call that owns the memory, and the amount it allocated. The
+// innermost scope of a thread allocates.
 class MemoryScope {
  public:
   explicit MemoryScope(const char* op);
@@ -58,21 +58,21 @@ class MemoryScope {
   int64_t bytes_ = 0;
 };
 
-// Raises NoMemory if a lack of memory made a call fail that allocates, which
-// threw `error`; an error that names the fault if not.
+// Raises NoMemory if the call that threw `error` ran out of memory, otherwise
+// an error that names the fault.
 [[noreturn]] void raise_lack(const char* what,
                              int64_t elements,
                              int64_t bytes,
                              const std::exception& error);
 
-// Tests let the emulated device run out of memory.
+// Lets tests run the emulated device out of memory.
 #if defined(GSAMPLE_EMULATE)
 void take_memory(int64_t bytes);
 #else
 inline void take_memory(int64_t) {}
 #endif
 
-// What `make` returns, which allocates some elements on the device.
+// Returns the result of `make`, which allocates elements on the device.
 template <typename make_t>
 auto allocate(const char* what,
               int64_t elements,
@@ -90,15 +90,14 @@ auto allocate(const char* what,
   }
 }
 
-// A tensor on the device of `like`, not initialised. `what` is what errors
-// call it.
+// An uninitialised tensor on the device of `like`; errors call it `what`.
 Tensor device_tensor(const char* what,
                      const Tensor& like,
                      const std::vector<int64_t>& sizes,
                      ScalarType dtype,
                      int64_t element_bytes);
 
-// A vector of 32 or 64-bit numbers.
+// A vector of 32- or 64-bit integers.
 Tensor device_vector(const char* what,
                      const Tensor& like,
                      int64_t size,
@@ -107,7 +106,7 @@ Tensor device_vector(const char* what,
 // int64 zeros.
 Tensor device_zeros(const char* what, const Tensor& like, int64_t size);
 
-// A copy of the start of a vector, which keeps no memory of the rest.
+// A copy of the start of a vector, which does not hold the memory of the rest.
 Tensor device_clone(const char* what, const Tensor& tensor, int64_t size);
 
 }  // namespace gsample

@@ -1,4 +1,4 @@
-// How the feature operators read rows, for both devices.
+// Input checks and row layout of the feature operators on both devices.
 #pragma once
 
 #include <optional>
@@ -9,7 +9,7 @@
 
 namespace gsample {
 
-// The rows of `input`, and what is made of some of them.
+// The rows of `input`, and the output made of some of them.
 struct RowPlan {
   RowPlan(const char* op,
           const Tensor& input,

@@ -9,7 +9,7 @@ namespace gsample {
 
 namespace {
 
-// Where a GPU reads a tensor of the host or of its own.
+// Address from which a GPU reads a tensor in host or device memory.
 const void* readable(const char* op,
                      const char* name,
                      const Tensor& tensor,

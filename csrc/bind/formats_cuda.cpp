@@ -1,5 +1,4 @@
-// Conversion to compressed columns, checks of them, and what LABOR solves for
-// each column, on a GPU.
+// Conversion to CSC, checks of it, and the per-column scale of LABOR, on a GPU.
 #include <torch/csrc/stable/library.h>
 
 #include <array>

@@ -1,6 +1,6 @@
-// A graph with node and edge types, and the seeds of its samples, as operators
-// take them: read and checked once for the CPU and for GPUs. What is read here
-// has pointers to the tensors' memory, wherever it is.
+// A heterogeneous graph and the seeds of its samples, as operators receive
+// them: read and checked once for CPU and GPU. The structures point to the
+// tensors' memory, on any device.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,8 @@ struct GraphInputs {
   enum Field { kIndptr, kIndices, kCumWeight, kEdgeTime };
 
   const char* op;
-  const Tensors& tensors;  // of each relation a tensor a field, or the first 2
+  const Tensors& tensors;  // one tensor per relation and field, or the first 2
+                           // fields
   const Ints& ends;        // source and destination type of each relation
   const Ints& num_nodes;   // of each type
 
@@ -32,12 +33,12 @@ struct GraphInputs {
   const Tensor& at(size_t relation, Field field) const {
     return tensors[relation * num_fields() + field];
   }
-  // Whether an optional field has a tensor: an empty one is none.
+  // Whether an optional field has a tensor; an empty tensor means no.
   bool has(size_t relation, Field field) const {
     return num_fields() > static_cast<size_t>(field) &&
            at(relation, field).numel() > 0;
   }
-  // All relations have the same.
+  // All relations share the dtype.
   ScalarType dtype(Field field) const {
     return ends.empty() ? ScalarType::Int : at(0, field).scalar_type();
   }
@@ -64,8 +65,8 @@ struct GraphInputs {
   }
 };
 
-// Reads the relations of a graph that was checked. `address(tensor)` is where
-// kernels find it; `fanouts` has a number for each hop of each relation.
+// Reads the relations of a checked graph. `address(tensor)` is the tensor's
+// address for kernels; `fanouts` has one number per hop and relation.
 template <typename indptr_t, typename index_t, typename address_t>
 std::vector<Relation<indptr_t, index_t>> read_relations(
     const GraphInputs& in,
@@ -101,7 +102,7 @@ std::vector<Relation<indptr_t, index_t>> read_relations(
   return relations;
 }
 
-// Where the CPU finds a tensor.
+// The address of a tensor on the CPU.
 inline const void* cpu_address(const Tensor& tensor) {
   return tensor.const_data_ptr();
 }
@@ -113,10 +114,10 @@ auto dispatch_graph(const GraphInputs& in, const function_t& function) {
                         in.dtype(GraphInputs::kIndices), function);
 }
 
-// A graph, and the part to sample.
+// A graph and the inputs of sampling.
 struct SampleInputs : GraphInputs {
   const Tensors& seeds;                     // of each node type
-  const std::optional<Tensors>& seed_time;  // likewise: sampling is temporal
+  const std::optional<Tensors>& seed_time;  // likewise; makes sampling temporal
   const Ints& fanouts;                      // [relations * hops]
 
   bool is_temporal() const { return seed_time.has_value(); }
@@ -141,8 +142,8 @@ struct SampleInputs : GraphInputs {
   }
 
  private:
-  // Edges have times if, and only if, seeds do; a relation without edges may
-  // have had some.
+  // Edges have times if, and only if, seeds do; a relation without edges is
+  // exempt.
   void check_times() const {
     bool timed = false, maybe = ends.empty();
     for (size_t i = 0; i < num_relations(); ++i) {
@@ -154,7 +155,7 @@ struct SampleInputs : GraphInputs {
   }
 };
 
-// The options of a sample, but for the key, which may be on a device.
+// The options of a sample, except the key, which may be on a device.
 inline SampleOptions read_options(const SampleInputs& in,
                                   int64_t call_id,
                                   bool replace,
@@ -199,7 +200,7 @@ inline std::vector<NodeType> read_types(const SampleInputs& in, bool disjoint) {
         {in.num_nodes[t], in.seeds[t].const_data_ptr<int64_t>(), time, n});
     num_seeds += n;
   }
-  for (const NodeType& type : types)  // (tree, node) is one number of 64 bits
+  for (const NodeType& type : types)  // (tree, node) must fit 64 bits
     STD_TORCH_CHECK(
         num_seeds < INT32_MAX &&
             (!disjoint || type.num_nodes == 0 ||
@@ -208,7 +209,7 @@ inline std::vector<NodeType> read_types(const SampleInputs& in, bool disjoint) {
   return types;
 }
 
-// The most nodes of a type in a sample with `edges` edges that bring some. A
+// The most nodes of a type in a sample in which `edges` edges lead to it. A
 // faulty edge has a slot, too.
 inline int64_t most_nodes(const NodeType& type, bool disjoint, int64_t edges) {
   return type.num_seeds +

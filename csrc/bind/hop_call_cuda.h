@@ -1,5 +1,5 @@
-// A call of layers on a GPU, of graphs of any kind: capacities and memory
-// around cuda/sample_hops.h.
+// A call of layer-wise hops on a GPU, for any kind of graph: capacities and
+// memory around cuda/sample_hops.h.
 #pragma once
 
 #include <algorithm>
@@ -13,17 +13,17 @@
 
 namespace gsample {
 
-// How many columns and edges, of all hops, there is room for.
+// Capacity for the columns and edges of all hops.
 struct HopCapacity {
   int64_t columns;
   int64_t edges;
 
-  // Columns and edges together have positions of 31 bits.
+  // Columns and edges together have 31-bit positions.
   static constexpr int64_t kMost = (int64_t{1} << 30) - 1;
 };
 
-// Room to try first: what fan-outs and the numbers of nodes allow, or about as
-// much as columns of average degrees need.
+// The first capacity to try: the bound from fan-outs and node counts, or
+// roughly the need of columns of average degree.
 template <typename relation_t>
 HopCapacity first_hop_capacity(const std::vector<relation_t>& relations,
                                const std::vector<NodeType>& types,
@@ -71,18 +71,19 @@ HopCapacity first_hop_capacity(const std::vector<relation_t>& relations,
   return capacity;
 }
 
-// Samples, with more room if there was not enough, and writes the outputs.
+// Samples, again with more capacity where it did not suffice, and writes the
+// outputs.
 template <typename args_t>
 class HopCall {
  public:
-  // Memory is like `like`. The arguments are set but for memory.
+  // Allocates like `like`. All arguments except memory are set.
   HopCall(const char* op,
           const DeviceScope& scope,
           const Tensor& like,
           args_t& args)
       : op_(op), scope_(scope), like_(like), args_(args) {}
 
-  // Returns the fault of the input, if any.
+  // Returns the fault in the input, if any.
   Report run(HopCapacity capacity) {
     for (;;) {
       sample(capacity);
@@ -98,8 +99,8 @@ class HopCall {
   }
 
   // `indptr`, `row` and `edge` of each hop and relation; `node` and `batch`
-  // (with trees) of each frontier and type. Graphs have the
-  // dtypes of `indptr` and `indices`.
+  // (with trees) of each frontier and type. Outputs have the dtypes of `indptr`
+  // and `indices`.
   std::array<Tensors, 5> outputs(const std::vector<int64_t>& dst,
                                  ScalarType indptr,
                                  ScalarType indices) {
@@ -130,7 +131,7 @@ class HopCall {
     return out;
   }
 
-  // Memory that is null if it has no elements.
+  // Memory, or null for zero elements.
   int64_t* words_of(const char* what, Tensor* tensor, int64_t size) const {
     *tensor = device_vector(what, like_, size);
     return size == 0 ? nullptr : tensor->mutable_data_ptr<int64_t>();
@@ -175,7 +176,7 @@ class HopCall {
   void allocate(const HopCapacity& capacity) {
     const int64_t columns = capacity.columns, edges = capacity.edges;
     const int64_t entries = NodeTable::capacity_for(columns);
-    memory_.clear();  // before there is more
+    memory_.clear();  // free before allocating more
     const auto words = [&](const char* what, int64_t size) {
       memory_.emplace_back();
       return words_of(what, &memory_.back(), size);
@@ -202,7 +203,7 @@ class HopCall {
         words("task_edges", entries * args_.slots()));
     uint64_t* task = reinterpret_cast<uint64_t*>(words("task", columns));
     uint32_t* ready = half_words("ready", columns);
-    // A sector each: blocks take tickets while others announce tasks.
+    // One sector each: blocks draw tickets while others announce tasks.
     uint64_t* state = reinterpret_cast<uint64_t*>(words("state", 8));
     args_.queue = {task, ready, reinterpret_cast<uint32_t*>(state), state + 4,
                    static_cast<uint32_t>(columns)};
@@ -217,7 +218,7 @@ class HopCall {
     return kReportWords + num_column_ends() + num_edge_ends();
   }
 
-  // Report and counts are next to each other: one copy brings them back.
+  // Report and counts are adjacent: one copy reads both.
   void read_back() {
     std::vector<int64_t> counts(num_counts());
     copy_to_host(counts.data(), args_.report, counts.size() * sizeof(int64_t),

@@ -39,7 +39,8 @@ void drop_done(StreamHandle stream) {
   // Releasing pinned memory would end the capture of a CUDA graph.
   if (num_held == 0 || is_captured(stream))
     return;
-  std::vector<Held> done;  // released without the lock: Python runs then
+  std::vector<Held> done;  // destroyed outside the lock, because Python runs
+                           // then
   const std::lock_guard<std::mutex> lock(mutex);
   std::vector<Held>& held = all_held();
   const auto first_done = std::stable_partition(
@@ -63,7 +64,7 @@ HostReads::~HostReads() {
   try {
     hold_until_done(std::move(tensors_), stream_);
   } catch (const std::exception&) {
-    // Without an event the device has failed, and no kernel runs.
+    // Recording an event fails only on a failed device, which runs no kernel.
   }
 }
 

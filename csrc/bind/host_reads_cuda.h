@@ -1,4 +1,4 @@
-// Pinned host memory that kernels still read after their operator returned.
+// Pinned host memory that kernels still read after their operator has returned.
 #pragma once
 
 #include <torch/csrc/stable/tensor.h>
@@ -11,9 +11,9 @@ namespace gsample {
 
 using torch::stable::Tensor;
 
-// The tensors in pinned memory that the kernels of one call read. Unless the
-// stream is idle at the end of the call, also after an error, they are held
-// until an event. While a CUDA graph records the stream nothing is held: the
+// The pinned tensors that the kernels of one call read. They are held until an
+// event, unless the stream is idle at the end of the call; errors do not change
+// this. While the stream is captured into a CUDA graph nothing is held: the
 // kernels run at each replay.
 class HostReads {
  public:
@@ -22,8 +22,8 @@ class HostReads {
   HostReads(const HostReads&) = delete;
   HostReads& operator=(const HostReads&) = delete;
 
-  // Sets the stream, and drops the tensors of earlier calls whose kernels are
-  // done.
+  // Sets the stream, and releases the tensors of earlier calls whose kernels
+  // have finished.
   void start(StreamHandle stream);
 
   // Adds a tensor to the innermost call of this thread.

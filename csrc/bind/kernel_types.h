@@ -1,4 +1,4 @@
-// The dtypes of what generated kernels read and write.
+// The dtypes that generated kernels read and write.
 #pragma once
 
 #include "../cpu/kernel.h"

@@ -1,28 +1,28 @@
-// The schema of every operator, in data-flow order. This page is the contract
+// The schema of every operator, in data-flow order. This file is the contract
 // between Python and C++; the other files here register the CPU kernels.
 //
 // Random operators are pure: `key` is int64 [1, 3] = (seed, epoch, batch) and
-// `call_id` numbers the draws of a program (hop h draws as call_id + h). Where
-// an operator takes several batches, `key` has a row for each, and `ptr`,
-// int64 [B + 1], says where the rows (columns, ids) of each begin; each gets
-// what it gets alone, one after another, and positions in rows are those in the
-// rows of all batches.
-// Optional items of a Tensor[] are given as tensors without elements.
-// A `graph` has tensors a relation: indptr and indices, then cum_weight and
-// edge_time, where there are any. `ends` has the node types of its rows and of
-// its columns. Options are no keywords: each would take 0.3 us; an argument
-// that is not given takes 0.1 us. No operator takes a string: torch loses its
-// memory, some 50 bytes a call.
-// `columns` has the start and the root of each column, then maybe times of all
-// edges and of columns; `options` are num_threads, relation, last and maybe
-// time_window.
+// `call_id` numbers the draws of a program (hop h draws as call_id + h). An
+// operator on several batches has one row of `key` per batch, and `ptr`, int64
+// [B + 1], is the start of each batch's rows (columns, ids). Each batch gets
+// the result it gets alone, concatenated; positions in rows count the rows of
+// all batches.
+// An empty tensor stands for an absent item of a Tensor[].
+// A `graph` has tensors per relation: indptr and indices, then optional
+// cum_weight and edge_time. `ends` has the node types of its rows and of its
+// columns. Options are positional: each keyword would take 0.3 us; an omitted
+// argument takes 0.1 us. No operator takes a string: torch leaks its memory,
+// some 50 bytes a call.
+// `columns` has the start and the root of each column, and optional times of
+// all edges and of columns; `options` are num_threads, relation, last and an
+// optional time_window.
 // `last` selects the latest edges; `frontier` is 0 for 'row', 1 for 'nodes', 2
 // for 'new' and 3 for 'unseen'.
-// `device_of` is a tensor, empty maybe, of the device where to draw.
+// `device_of` is a tensor, possibly empty, on the device that draws.
 #include <torch/csrc/stable/library.h>
 
 STABLE_TORCH_LIBRARY(gsample, m) {
-  // Formats. `check_csc` returns int64 [3] = (rule broken, where, value).
+  // Formats. `check_csc` returns int64 [3] = (broken rule, position, value).
   m.def(
       "coo_to_csc(Tensor row, Tensor col, SymInt num_cols, bool wide_indptr, "
       "bool wide_indices, SymInt? num_rows=None) -> "
@@ -34,8 +34,8 @@ STABLE_TORCH_LIBRARY(gsample, m) {
       "(Tensor index, Tensor cum_weight, Tensor ptr)");
   m.def("advise_huge_pages(Tensor(a!) tensor) -> ()");
 
-  // Sampling. `seed_ptr` is on the CPU, for each type; outputs of batches
-  // follow one another, with the local ids and counts of each.
+  // Sampling. `seed_ptr`, one per type, is on the CPU; outputs of batches are
+  // concatenated, with local ids and counts per batch.
   m.def(
       "sample_neighbors(Tensor[] graph, int[] ends, SymInt[] num_nodes, "
       "Tensor[] seeds, int[] fanouts, Tensor key, SymInt call_id=0, "
@@ -56,8 +56,8 @@ STABLE_TORCH_LIBRARY(gsample, m) {
       "Tensor? order_time=None, Tensor? max_time=None, Tensor? anchor=None, "
       "Tensor? indptr=None, Tensor? indices=None) -> Tensor");
 
-  // Matrices. `edge` holds positions in the edges of the input; int64 [1, 3]
-  // keys of programs without a sampler come from torch's default generator.
+  // Matrices. `edge` holds positions in the input's edges; programs without a
+  // sampler draw their int64 [1, 3] keys from torch's default generator.
   m.def(
       "slice_cols(Tensor indptr, Tensor indices, Tensor cols, *, "
       "int num_threads=0) -> (Tensor indptr, Tensor indices, Tensor edge)");
@@ -112,12 +112,12 @@ STABLE_TORCH_LIBRARY(gsample, m) {
       "labor_scale(Tensor indptr, Tensor weight, int k, "
       "Tensor? value=None) -> Tensor");
 
-  // Sums along columns, edge after edge: the same bits everywhere.
+  // Sums along columns in edge order: the same bits on every device.
   m.def(
       "sum_columns(Tensor indptr, Tensor value, Tensor? perm=None) -> Tensor");
 
-  // Generated kernels: `layout` says what a library is, so that a call with
-  // other tensors is an error (see torch_gsample/codegen).
+  // Generated kernels: `layout` describes a library's operands, so that a call
+  // with other tensors is an error (see torch_gsample/codegen).
   m.def("load_kernel(int descriptor, int[] layout) -> int");
   m.def("unload_kernel(int kernel) -> ()");
   m.def(
@@ -126,7 +126,7 @@ STABLE_TORCH_LIBRARY(gsample, m) {
       "SymInt num_rows=0, SymInt num_edges=0, *, int num_threads=0) -> "
       "Tensor[]");
 
-  // Vertex programs: kernels with their gradients (see
+  // Vertex programs: kernels with gradients (see
   // torch_gsample/vertex/kernels/operator.py).
   m.def(
       "vertex_unit(int unit, Tensor[] graph, Tensor? types, SymInt[] sizes, "

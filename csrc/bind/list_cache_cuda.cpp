@@ -35,7 +35,8 @@ CachedLists find_cached_lists(const void* indices,
 
 }  // namespace gsample
 
-// For torch_gsample/list_cache.py, which keeps the memory until it forgets.
+// For torch_gsample/list_cache.py, which owns the memory until the cache is
+// cleared.
 extern "C" __attribute__((visibility("default"))) void gsample_cache_lists(
     const void* graph,
     int64_t num_cols,

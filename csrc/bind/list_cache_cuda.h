@@ -1,5 +1,5 @@
-// Neighbour lists of graphs in the host's memory that are on the device, too.
-// They change how fast a sample is made, never what it is.
+// Adjacency lists of a graph in host memory that the device caches. The cache
+// changes the speed of sampling, never the sample.
 #pragma once
 
 #include "../cuda/cached_relation.h"
@@ -8,9 +8,11 @@
 namespace gsample {
 
 struct CachedLists {
-  const void* indices = nullptr;   // of the lists, as the graph's; or null
-  const int64_t* start = nullptr;  // [num_cols] of a list in them, or -1
-  int64_t* reads = nullptr;        // [2] edges that were read there, and in all
+  const void* indices = nullptr;   // of the cached lists, with the graph's
+                                   // dtype; or null
+  const int64_t* start = nullptr;  // [num_cols] position of each list in them,
+                                   // or -1
+  int64_t* reads = nullptr;        // [2] edges read from the cache, and in all
 };
 
 // The cache of the graph whose indices are at this host address.

@@ -1,4 +1,4 @@
-// The operators that look for rows in columns on a GPU: slices, and induced
+// The operators that match rows within columns on a GPU: slices and induced
 // subgraphs.
 #include <torch/csrc/stable/library.h>
 
@@ -15,8 +15,8 @@ namespace {
 
 using Slice = std::tuple<Tensor, Tensor, Tensor>;
 
-// Which batch or tree rows or columns are of: `batch` has one for each, or
-// `ptr` [batches + 1] says where each batch begins. Null: all are of one.
+// The batch or tree of rows or columns: `batch` has one entry each, or `ptr`
+// [batches + 1] is the start of each batch. Null: one batch.
 struct BatchOf {
   const int64_t* batch = nullptr;
   const int64_t* ptr = nullptr;
@@ -47,18 +47,18 @@ void check_match(const RowList& list,
   check_report(list.op, report, list.cols_name, num_cols);
 }
 
-// Columns of a matrix in which rows are looked for.
+// Columns of a matrix in which rows are matched.
 struct Columns {
   const Tensor& indptr;
   const Tensor& indices;
   int64_t num_rows;
-  const int64_t* cols;  // or null: all, for each batch
+  const int64_t* cols;  // or null: all columns, in each batch
   int64_t num_cols;
   BatchOf of;
   bool whole = false;  // each batch has all columns
 };
 
-// Sorted keys of a list of rows, and their places in it.
+// Sorted keys of a list of rows, and their positions in the list.
 std::pair<Tensor, Tensor> sort_rows(const RowList& list,
                                     int64_t num_rows,
                                     DeviceReport& report,
@@ -72,7 +72,7 @@ std::pair<Tensor, Tensor> sort_rows(const RowList& list,
   return stable_sort(key, scope);
 }
 
-// Calls write(args, size) for the matches, with args that lack outputs.
+// Calls write(args, size) for the matches; args lack outputs.
 template <typename indptr_t, typename index_t, typename row_t, typename write_t>
 void match_rows(const Columns& columns,
                 const RowList& list,

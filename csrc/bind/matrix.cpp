@@ -57,7 +57,7 @@ std::tuple<Tensor, Tensor, Tensor> slice_cols_op(Tensor indptr,
   return {out_indptr, out_indices, edge};
 }
 
-// The rows that each batch takes, of its columns.
+// The row slice of each batch, in its columns.
 struct RowSliceArgs {
   const char* op;
   const Tensor& indptr;
@@ -67,7 +67,7 @@ struct RowSliceArgs {
   const int64_t* cols;  // or null: all columns of a batch
   const Batches& rows_of;
   const Batches& cols_of;
-  bool whole;  // each batch sees all columns of the matrix
+  bool whole;  // each batch has all columns of the matrix
   int threads;
 };
 
@@ -77,8 +77,8 @@ std::tuple<Tensor, Tensor, Tensor> slice_rows(const RowSliceArgs& args,
                                               index_t) {
   const Batches &rows = args.rows_of, &cols = args.cols_of;
   const int64_t batches = rows.count, all_cols = args.indptr.numel() - 1;
-  // One batch has all threads and writes its pointers in place; of several,
-  // each has a thread and an array of its own.
+  // A single batch runs on all threads and writes its pointers in place; of
+  // several batches, each has one thread and its own array.
   const bool alone = batches == 1;
   Tensor out_indptr = pooled_like(args.indptr, cols.start[batches] + 1);
   indptr_t* to = out_indptr.mutable_data_ptr<indptr_t>();
@@ -213,7 +213,7 @@ Tensor has_edges_op(Tensor indptr,
   return out;
 }
 
-// Uniform doubles in [0, 1): the 53 high bits of the draw of each id.
+// Uniform doubles in [0, 1): the high 53 bits of each id's draw.
 Tensor random_uniform_op(Tensor id, Tensor key, int64_t call_id) {
   const char* op = "random_uniform";
   const int64_t n = id.numel();
@@ -237,8 +237,8 @@ Tensor random_uniform_op(Tensor id, Tensor key, int64_t call_id) {
 }
 
 // Draws (seed, 0, 0) from torch's default generator. `state` only tells
-// compilers that a call changes something: threads share it, so that nothing
-// is written there.
+// compilers that a call has a side effect: threads share it, so nothing is
+// written to it.
 Tensor next_key_op(Tensor state) {
   int64_vector("next_key", "state", state, 1);
   std::array<StableIValue, 2> stack{

@@ -1,5 +1,5 @@
 // The operators of sparse matrices on a GPU. Where a kernel decides the length
-// of an output, one copy of its report to the host tells it.
+// of an output, one copy of its report brings it to the host.
 #include <torch/csrc/stable/library.h>
 
 #include <tuple>

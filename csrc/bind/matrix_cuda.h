@@ -8,7 +8,7 @@
 
 namespace gsample {
 
-// Raises the error that a kernel found. `name` [..] must be below `limit`.
+// Raises the error that a kernel reported. `name` [..] must be below `limit`.
 inline void check_report(const char* op,
                          const Report& report,
                          const char* name,
@@ -50,7 +50,7 @@ inline const int64_t* device_int64(const char* op,
                 : nullptr;
 }
 
-// Where the items of some batches begin; the kernel checks that it ascends.
+// The start of each batch's items; the kernel checks that it ascends.
 inline const int64_t* device_ptr(const char* op,
                                  const char* name,
                                  const Tensor& ptr,
@@ -68,7 +68,7 @@ inline Tensor vector_like(const char* what,
   return device_vector(what, tensor, size, tensor.scalar_type());
 }
 
-// Numbers of the host on the device.
+// A copy of host integers on the device.
 inline Tensor to_device(const Tensor& like,
                         const std::vector<uint64_t>& numbers,
                         const DeviceScope& scope) {

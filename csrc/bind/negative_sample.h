@@ -1,4 +1,4 @@
-// What negative_sample of all devices checks, with one wording of errors.
+// Checks of negative_sample on all devices, with one wording of errors.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,7 @@
 
 namespace gsample {
 
-// The tensors of the operator that need not be given.
+// The optional tensors of the operator.
 struct NegativeTensors {
   std::optional<Tensor> cum_weight, order, order_time, max_time, anchor, indptr,
       indices;
@@ -54,8 +54,8 @@ inline uint64_t negative_stream(const char* op,
                      target ? kNegativeTarget : kNegativeSource);
 }
 
-// Raises an error if `valid` is false: the neighbours of an anchor cannot be
-// read.
+// Raises an error if `valid` is false: the neighbours of an anchor are out of
+// bounds.
 inline void check_anchor(const char* op,
                          bool valid,
                          int64_t num_anchors,

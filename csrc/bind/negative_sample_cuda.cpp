@@ -1,5 +1,5 @@
-// The operator negative_sample on a GPU. It waits for the kernel only where
-// anchors can be at fault.
+// The operator negative_sample on a GPU. It waits for the kernel only if
+// anchors may be invalid.
 #include <torch/csrc/stable/library.h>
 
 #include "../cuda/negative_sample.h"

@@ -1,5 +1,4 @@
-// How sampling on the CPU ended, in the words of the operators with node and
-// edge types.
+// Errors of sampling on the CPU, worded for the heterogeneous operators.
 #pragma once
 
 #include "../cpu/sample_hops.h"

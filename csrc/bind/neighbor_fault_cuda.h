@@ -1,5 +1,5 @@
-// Reports of kernels about graphs with node and edge types, in the words of
-// their operators.
+// Errors that kernels report about heterogeneous graphs, worded for their
+// operators.
 #pragma once
 
 #include "../cuda/report.h"
@@ -7,7 +7,7 @@
 
 namespace gsample {
 
-// Raises an error if the kernel found the input wrong.
+// Raises an error if the kernel found a fault in the input.
 template <typename inputs_t>
 void raise_input(const inputs_t& in, const Report& report) {
   const int64_t value = report.value, where = report.where;

@@ -1,5 +1,5 @@
-// The operators that number, weigh and select nodes on the CPU, of one batch or
-// of several: each as if it were alone, one after another.
+// The operators that relabel, weigh and select nodes on the CPU, for one or
+// several batches: each batch as if it were alone, concatenated.
 #include <torch/csrc/stable/library.h>
 
 #include <algorithm>
@@ -17,15 +17,15 @@ namespace gsample {
 
 namespace {
 
-constexpr int64_t kGrain = 4096;  // elements of a thread, at least
+constexpr int64_t kGrain = 4096;  // fewest elements of a thread
 
-// Threads for batches that hold `size` elements.
+// The number of threads for batches with `size` elements.
 int threads_for(int64_t size) {
   return static_cast<int>(
       std::max<int64_t>(1, std::min<int64_t>(max_threads(), size / kGrain)));
 }
 
-// Where the items of each batch begin, by their sizes.
+// The start of each batch's items, from their sizes.
 Tensor to_ptr(const std::vector<int64_t>& sizes) {
   Tensor out = empty_vector(static_cast<int64_t>(sizes.size()) + 1);
   int64_t* ptr = out.mutable_data_ptr<int64_t>();
@@ -35,8 +35,8 @@ Tensor to_ptr(const std::vector<int64_t>& sizes) {
   return out;
 }
 
-// Closes the gaps between what each batch wrote from start[b] on. Returns the
-// items, and where those of each batch begin.
+// Closes the gaps between the outputs of the batches, which start at start[b].
+// Returns the items, and the start of each batch's.
 std::tuple<Tensor, Tensor> close_gaps(const int64_t* start,
                                       const std::vector<int64_t>& size,
                                       Tensor items) {
@@ -122,7 +122,7 @@ std::tuple<Tensor, Tensor, Tensor> positive_weights_op(
     int64_t* cum = cum_weight.mutable_data_ptr<int64_t>();
     int64_t to = 0;
     for (int64_t b = 0; b < of.count; to += size[b++]) {
-      // The bit behind a batch's sums is where the next ones are written.
+      // The bit after a batch's sums is where the next batch starts to write.
       positive_weights(data + of.start[b], of.size(b), summary[b], indices + to,
                        cum + to);
       add_to(indices, to, to + size[b], of.start[b]);
@@ -133,7 +133,7 @@ std::tuple<Tensor, Tensor, Tensor> positive_weights_op(
   return {index, cum_weight, to_ptr(size)};
 }
 
-// Without `ptr`, the batch of each key chooses from all nodes.
+// Without `ptr`, each key's batch selects from all nodes.
 std::tuple<Tensor, Tensor> sample_nodes_op(int64_t num_nodes,
                                            int64_t k,
                                            Tensor key,

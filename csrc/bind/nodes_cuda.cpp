@@ -1,5 +1,5 @@
-// The operators that number and select nodes on a GPU, of one batch and of
-// several.
+// The operators that relabel and select nodes on a GPU, for one or several
+// batches.
 #include <torch/csrc/stable/library.h>
 
 #include <algorithm>
@@ -16,7 +16,8 @@ namespace gsample {
 
 namespace {
 
-// Nodes of some batches, their numbers, and where those of each batch begin.
+// Unique nodes of the batches, the local id of each input, and the start of
+// each batch.
 struct Unique {
   Tensor node;
   Tensor local;
@@ -81,13 +82,13 @@ Unique number_nodes(const char* op,
                 : number_nodes<int64_t>(op, id, ptr, num_nodes, sorted, scope);
 }
 
-// Whether a bit for each of so many nodes is little memory.
+// Whether one bit per node takes little memory.
 bool has_few_bits(int64_t num_nodes) {
   return num_nodes <= int64_t{1} << 30;
 }
 
-// In ascending order, of any number of nodes: by first occurrence in what is
-// sorted.
+// Relabels any number of nodes, in ascending order: by first occurrence in the
+// sorted input.
 Unique number_sorted(const char* op,
                      const Tensor& id,
                      int64_t num_nodes,
@@ -112,8 +113,9 @@ std::tuple<Tensor, Tensor, Tensor> unique_nodes_cuda(
     const Unique out = number_nodes(op, id, ptr, num_nodes, sorted, scope);
     return {out.node, out.local, out.ptr};
   }
-  // (batch, node) is no 64-bit number, or a bit for each is too much: nodes are
-  // numbered over all batches first, and so are their numbers in each batch.
+  // (batch, node) exceeds 64 bits, or one bit per pair is too much memory:
+  // nodes are relabelled over all batches first, then their ids within each
+  // batch.
   const Unique all =
       sorted ? number_sorted(op, id, num_nodes, scope)
              : number_nodes(op, id, std::nullopt, num_nodes, false, scope);
@@ -129,7 +131,7 @@ struct Selected {
   Tensor ptr;
 };
 
-// A tree for the nodes of each batch, or some for all of them.
+// One tree per batch, or several for all nodes.
 void size_trees(SampleNodesCuda* args) {
   args->tree_words = taken_tree_words(args->num_nodes);
   args->trees = count_trees(args->batches, args->tree_words);
@@ -140,7 +142,7 @@ void size_trees(SampleNodesCuda* args) {
   args->tree_size = args->tree_words + 16 * args->batches;
 }
 
-// Selects with `args`, which lack outputs and scratch.
+// Selects with `args`; they lack outputs and scratch.
 Selected select_nodes(const char* op,
                       SampleNodesCuda args,
                       const Tensor& like,

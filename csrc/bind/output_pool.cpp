@@ -18,10 +18,10 @@ namespace gsample {
 
 namespace {
 
-constexpr int64_t kSmall = 1 << 16;  // malloc is as good below
-// Memory kept for later. The features of one batch may take hundreds of MiB,
-// and two are made ahead: what is idle above kMaxHot is only kept as long as
-// the operating system does not need it.
+constexpr int64_t kSmall = 1 << 16;  // malloc is as fast below
+// Memory for reuse. The features of one batch may take hundreds of MiB, and two
+// batches are prefetched: idle memory above kMaxHot stays only until the
+// operating system needs it.
 constexpr size_t kMaxHot = size_t{256} << 20;
 constexpr size_t kMaxIdle = size_t{2} << 30;
 
@@ -34,14 +34,14 @@ size_t block_size(size_t bytes) {
 
 class OutputPool {
  public:
-  // Lives as long as the process: tensors may be freed while it exits.
+  // Never destroyed: tensors may be freed while the process exits.
   static OutputPool& get() {
     static OutputPool* pool = new OutputPool();
     return *pool;
   }
 
-  // Returns a block of at least `bytes`, and its size: batches vary a little,
-  // so a block that is up to a quarter too large will do.
+  // Returns a block of at least `bytes`, and its size. Batches vary a little,
+  // so the block may be a quarter too large.
   std::pair<void*, size_t> allocate(size_t bytes) {
     {
       const std::lock_guard<std::mutex> lock(mutex_);
@@ -55,9 +55,9 @@ class OutputPool {
     return {allocate_pages(bytes), bytes};
   }
 
-  // Tensors call it when they are freed, where nothing may be thrown. Memory
-  // is lent to the system before another thread may get it. The blocks that
-  // were idle longest make room.
+  // Called when a tensor is freed, where exceptions are not allowed. Memory is
+  // lent to the system before another thread may get it. The longest idle
+  // blocks are evicted first.
   void release(void* block, size_t bytes) noexcept {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (bytes > kMaxIdle ||
@@ -70,7 +70,7 @@ class OutputPool {
     try {
       idle_.emplace(bytes, Idle{block, ++releases_});
       idle_bytes_ += bytes;
-    } catch (const std::bad_alloc&) {  // the pool does not remember it
+    } catch (const std::bad_alloc&) {  // the pool forgets the block
       free(block);
     }
   }
@@ -93,8 +93,8 @@ class OutputPool {
     return a.second.when < b.second.when;
   }
 
-  // Lets the system take pages of a block before it has no memory for others.
-  // Until then they stay in place: to write to them again faults no page.
+  // Lets the system reclaim pages of a block under memory pressure. Until then
+  // they stay mapped: writing to them causes no page fault.
   static bool lend(void* block, size_t bytes) {
     constexpr uintptr_t kPage = 1 << 16;  // no smaller than any system's
     const uintptr_t data = reinterpret_cast<uintptr_t>(block);
@@ -130,8 +130,8 @@ Tensor pooled_tensor(torch::headeronly::IntHeaderOnlyArrayRef sizes,
     items = multiply_sizes(items, sizes[i]);
   }
   const int64_t needed = multiply_sizes(items, item_size);
-  // from_blob() ends the process where it throws: what it would refuse must
-  // not come to it.
+  // from_blob() ends the process where it throws: refuse here what it would
+  // refuse.
   if (needed < 0 || needed == INT64_MAX)
     throw std::bad_alloc();
   if (needed < kSmall)
@@ -150,8 +150,8 @@ Tensor pooled_vector(int64_t size) {
 
 }  // namespace gsample
 
-// For Python, see torch_gsample/storage/pooled.py: memory of at least `bytes`,
-// whose size is written there, or null; and its return.
+// For Python, see torch_gsample/storage/pooled.py: returns memory of at least
+// `bytes`, or null, and writes its size; then its release.
 extern "C" __attribute__((visibility("default"))) void* gsample_take_memory(
     int64_t* bytes) {
   try {

@@ -22,7 +22,7 @@ bool is_index(const KernelTensor& tensor) {
          (tensor.type == DataType::kInt || tensor.type == DataType::kLong);
 }
 
-// Checks that the numbers of a layout go together.
+// Checks that the numbers of a layout are consistent.
 void check_layout(const char* op, Kernel& kernel) {
   const bool has_graph = kernel.graph != GraphIndex::kNone;
   const int64_t count = static_cast<int64_t>(kernel.operands.size());
@@ -53,7 +53,7 @@ void check_layout(const char* op, Kernel& kernel) {
 }
 
 // `layout` is (graph index, index by which rows are reduced or -1, operands)
-// and (rows, type, width) of each operand and of each result.
+// and (rows, type, width) of each operand and result.
 Kernel read_layout(const char* op, const std::vector<int64_t>& layout) {
   STD_TORCH_CHECK(layout.size() >= 3 && layout.size() % 3 == 0, op,
                   ": 'layout' must have 3 numbers and 3 for each operand and "
@@ -97,7 +97,7 @@ void unload_kernel_op(int64_t kernel) {
   remove_kernel(kernel);
 }
 
-// The rows of each kind; -1 for what operands say.
+// The number of rows of each kind; -1 if operands determine it.
 using Counts = std::array<int64_t, kRows>;
 
 const void* graph_vector(const char* op,
@@ -130,8 +130,8 @@ int64_t count_edges(const char* op,
   return edges;
 }
 
-// Checks the dtypes and sizes of operands. A count that is not known yet is
-// that of the first operand that has it.
+// Checks the dtypes and sizes of operands. The first operand with an unknown
+// count sets it.
 void check_operands(const char* op,
                     const Kernel& kernel,
                     const std::vector<Tensor>& operands,
@@ -154,7 +154,7 @@ void check_operands(const char* op,
   }
 }
 
-// Allocates the results; those that a kernel does not write wholly are zeros.
+// Allocates the results; those that a kernel writes only in part are zeros.
 std::vector<Tensor> make_outputs(const char* op,
                                  const Kernel& kernel,
                                  const Counts& counts,
@@ -173,7 +173,7 @@ std::vector<Tensor> make_outputs(const char* op,
       sizes.push_back(output.width);
     results.push_back(pooled_tensor(sizes, type_of(output), item));
     out.push_back(results.back().mutable_data_ptr());
-    // Sums of rows start from 0, and not every edge has to be in the graph.
+    // Row sums start from 0, and the graph may lack some edges.
     if (kernel.by >= 0 || (of_edges && has_ids))
       std::fill_n(static_cast<char*>(out.back()), rows * output.width * item,
                   0);
@@ -204,7 +204,7 @@ std::vector<Tensor> run_kernel_op(int64_t kernel_id,
       indptr.has_value() == has_graph && indices.has_value() == has_graph, op,
       ": 'indptr' and 'indices' must be those of the kernel's "
       "graph, if it has one");
-  std::vector<const void*> data;  // as long as operands live
+  std::vector<const void*> data;  // valid while the operands live
   for (Tensor& tensor : operands) {
     if (!tensor.is_contiguous())
       tensor = torch::stable::contiguous(tensor);

@@ -28,7 +28,7 @@ struct Sizes {
   bool searches;
 };
 
-// Checks that an operand is what the kernel reads where it runs over blocks.
+// Checks that an operand fits the kernel that runs over blocks.
 RoleOperand read_operand(const KernelTensor& wanted,
                          const Tensor& tensor,
                          int64_t number,
@@ -71,7 +71,7 @@ RoleOperand read_operand(const KernelTensor& wanted,
           wanted.width * item_size(wanted)};
 }
 
-// Leaves out the columns without an edge.
+// Drops the columns without an edge.
 std::tuple<Tensor, Tensor> pack(const Tensor& edge, ScalarType dtype) {
   const int64_t n = edge.numel();
   const bool narrow = dtype == ScalarType::Int;

@@ -1,5 +1,5 @@
-// The operator sample_columns of all devices: its checks, with one wording of
-// errors, and its arguments.
+// The operator sample_columns on all devices: checks, with one wording of
+// errors, and arguments.
 #pragma once
 
 #include <limits>
@@ -29,8 +29,8 @@ inline void check_columns(const Tensor& indptr, int64_t k, bool replace) {
                   ")");
 }
 
-// The options of a hop: [num_threads, relation, last] and, if there is one, a
-// time window.
+// The options of a hop: [num_threads, relation, last] and an optional time
+// window.
 struct HopOptions {
   explicit HopOptions(const std::optional<std::vector<int64_t>>& options) {
     if (!options)
@@ -57,8 +57,8 @@ struct HopOptions {
   std::optional<int64_t> time_window;
 };
 
-// Properties of columns that are nodes of a frontier: where the edges of
-// each start, its tree and, with the times of all edges, its time.
+// Properties of columns that are frontier nodes: the first edge of each, its
+// tree and, with edge times, its time.
 struct HopColumns {
   explicit HopColumns(const std::optional<std::vector<Tensor>>& columns) {
     if (!columns)
@@ -81,7 +81,7 @@ struct HopColumns {
   std::optional<Tensor> start, root, edge_time, column_time;
 };
 
-// No result may have more edges than `indptr_t` counts, or than a tensor holds.
+// No result may have more edges than `indptr_t` or a tensor can hold.
 template <typename indptr_t>
 void check_result(int64_t n, int64_t k, bool replace) {
   constexpr bool kNarrow = sizeof(indptr_t) == 4;
@@ -93,8 +93,8 @@ void check_result(int64_t n, int64_t k, bool replace) {
                   " edges are too many");
 }
 
-// `device_t` finds tensors for the kernels of a device: those of the relation
-// (graph), and those of columns (vector), of batches (pointers).
+// `device_t` returns addresses for the kernels of a device: of the relation
+// (graph), of columns (vector), of batches (pointers).
 template <typename device_t>
 std::tuple<Tensor, Tensor> sample_columns(
     Tensor indptr,

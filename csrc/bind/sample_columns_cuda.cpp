@@ -1,5 +1,5 @@
-// The operator sample_columns on a GPU. The kernels decide how many edges are
-// selected: one copy of their report to the host tells it.
+// The operator sample_columns on a GPU. The kernels decide the number of
+// selected edges: one copy of their report brings it to the host.
 #include <torch/csrc/stable/library.h>
 
 #include "../cuda/sample_columns.h"
@@ -11,14 +11,14 @@ namespace gsample {
 
 namespace {
 
-// Besides faults and the size, the kernels report how long the longest column
-// is that many weighted draws are made in.
+// Besides faults and the size, the kernels report the length of the longest
+// column that needs many weighted draws.
 struct ColumnsReport {
   Report report;
   int64_t longest;
 };
 
-// The relation may be in pinned memory; all else is where `like` is.
+// The relation may be in pinned memory; all else is on the device of `like`.
 struct OnGpu {
   OnGpu(const Tensor& like, const char* like_name)
       : like(like), like_name(like_name), scope(kColumnsOp, like) {}
@@ -35,7 +35,7 @@ struct OnGpu {
     return device_ptr(kColumnsOp, "ptr", ptr, size, like, like_name);
   }
 
-  // -1 where only `indptr` says it, which kernels read.
+  // -1 if only `indptr` on the device, which kernels read, has it.
   int64_t num_edges(const void*,
                     int64_t all_cols,
                     Optional cum_weight,

@@ -10,8 +10,8 @@
 
 namespace gsample {
 
-// Lists have the relations (or types) of the first hop, then those of the next
-// one, and so on; there is a batch with trees only.
+// Lists hold the relations (or types) of the first hop, then those of the
+// second, and so on; batches exist with trees only.
 using Layers = std::tuple<Tensors, Tensors, Tensors, Tensors, Tensors>;
 
 struct LayerInputs : SampleInputs {
@@ -25,15 +25,15 @@ struct LayerInputs : SampleInputs {
   bool has_frontier(int hop) const {
     return return_frontier || hop + 1 < options.num_hops;
   }
-  // One node type and one relation, without trees.
+  // Whether the graph has one node type, one relation and no trees.
   bool is_plain() const {
     return num_types() == 1 && num_relations() == 1 && !options.disjoint;
   }
   const Key& first_key(int hop) const {
     return keys[hop * (keys.size() / options.num_hops)];
   }
-  // The keys of the draws of a hop, [relations]. With a key of its own, a
-  // relation draws as if it were the only one.
+  // The keys of a hop's draws, [relations]. A relation with its own key draws
+  // as if it were the only one.
   std::vector<uint64_t> streams(int hop) const {
     const size_t n = num_relations();
     const bool own = keys.size() != static_cast<size_t>(options.num_hops);
@@ -55,8 +55,7 @@ inline Frontier read_frontier(const char* op, int64_t frontier) {
   return static_cast<Frontier>(frontier);
 }
 
-// The key of each hop, or of each relation of each hop, which has a call id of
-// its own, too.
+// The key of each hop, or of each relation of each hop, with its own call id.
 inline std::vector<Key> read_hop_keys(const char* op,
                                       const Tensors& key,
                                       const Ints& call_id,

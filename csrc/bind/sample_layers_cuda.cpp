@@ -1,5 +1,5 @@
 // The operator sample_layers on a GPU: arguments around hop_call_cuda.h. A
-// graph of one type and one relation has kernels of its own.
+// homogeneous graph has its own kernels.
 #include "../cuda/hetero_sample_hops.h"
 
 #include <torch/csrc/stable/library.h>
@@ -13,12 +13,12 @@ namespace gsample {
 
 namespace {
 
-// What seeds are like, or the graph of none.
+// A tensor like the seeds, or like the graph if there are none.
 const Tensor& like_of(const LayerInputs& in) {
   return in.seeds.empty() ? in.tensors[0] : in.seeds[0];
 }
 
-// The graph there or in pinned memory; seeds and their times are there.
+// The graph on the device or in pinned memory; seeds and times on the device.
 template <typename indptr_t, typename index_t>
 std::vector<Relation<indptr_t, index_t>> read_device_relations(
     const LayerInputs& in,
@@ -97,8 +97,7 @@ Layers sample_plain(const LayerInputs& in) {
   return outputs_of(in, call);
 }
 
-// Arguments of a call with any types and relations, and the kernel's view of
-// them.
+// Arguments of a heterogeneous call, and the kernel's view of them.
 template <typename indptr_t, typename index_t>
 class LayerCall {
  public:
@@ -134,7 +133,7 @@ class LayerCall {
   using HopGraph = HopRelation<indptr_t, index_t>;
   using Hops = HopCall<HeteroHopsCuda<indptr_t, index_t>>;
 
-  // A task at any hop, and after the last, is one number of 63 bits.
+  // A task at any hop, and the one after the last, must fit 63 bits.
   void count_keys() {
     for (const NodeType& type : types_) {
       num_trees_ += type.num_seeds;
@@ -149,8 +148,8 @@ class LayerCall {
     args_.num_keys = trees * args_.num_nodes;
   }
 
-  // Which relations go into a type, and from it. `to` is where the lists are,
-  // one type after the other.
+  // Lists the relations into and out of each type. `to` is the address of the
+  // lists, which are concatenated by type.
   void link(std::vector<HopGraph>* graphs,
             std::vector<HopType>* types,
             std::vector<int64_t>* lists,
@@ -185,7 +184,7 @@ class LayerCall {
     return out;
   }
 
-  // Everything that has a length of its own, as the kernel finds it.
+  // Copies everything of variable length to where the kernel reads it.
   void store_graph(const Hops& call, Tensor* memory) {
     std::vector<HopGraph> graphs;
     for (size_t r = 0; r < relations_.size(); ++r)

@@ -1,5 +1,5 @@
-// The memory that a sample on a GPU needs, and how arguments of any length get
-// there.
+// The memory of a sample on a GPU, and the copies of its variable-length
+// arguments.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace gsample {
 constexpr int64_t kMaxEdges = INT32_MAX - 1;  // positions have 31 bits
 constexpr int64_t kFirstTry = int64_t{1} << 24;
 
-// How many edges, and nodes of each type, there is room for.
+// Capacity for edges, and for nodes of each type.
 struct Capacity {
   int64_t edges;
   std::vector<int64_t> nodes;
@@ -28,7 +28,7 @@ struct Capacity {
   }
 };
 
-// Room for a number of edges, of which any relation may have all.
+// Capacity for a number of edges, all of which may be of one relation.
 inline Capacity capacity_for(const std::vector<NodeType>& types,
                              bool disjoint,
                              int64_t edges) {
@@ -38,9 +38,9 @@ inline Capacity capacity_for(const std::vector<NodeType>& types,
   return capacity;
 }
 
-// Room to try first. Fan-outs bound the edges of a sample; where they do not
-// (or say little), a second try with what the sample asked for is cheaper than
-// memory for the worst case.
+// The first capacity to try. Fan-outs bound the edges of a sample; where they
+// do not (or the bound is loose), a second try with the capacity the sample
+// needs is cheaper than memory for the worst case.
 template <typename relation_t>
 Capacity first_capacity(const std::vector<relation_t>& relations,
                         const std::vector<NodeType>& types,
@@ -84,7 +84,7 @@ Capacity first_capacity(const std::vector<relation_t>& relations,
   return capacity;
 }
 
-// 64-bit words on their way to the device.
+// 64-bit words to be copied to the device.
 class Words {
  public:
   // Adds items, and returns the position of the first.
@@ -98,7 +98,7 @@ class Words {
                   items.size() * sizeof(item_t));
     return first;
   }
-  // Changes items that were added.
+  // Overwrites items added before.
   template <typename item_t>
   void set(size_t first, const std::vector<item_t>& items) {
     std::memcpy(words_.data() + first, items.data(),
@@ -113,9 +113,9 @@ class Words {
   std::vector<int64_t> words_;
 };
 
-// The counts of hops on the host, of a kind of items that ends where `end`
-// says, [num_hops, num_kinds], `before` ends later than it begins. Returns
-// how many there are of each kind.
+// The counts of each hop on the host, [num_hops, num_kinds], of items whose
+// ends are in `end`; the array begins `before` items early. Returns the total
+// of each kind.
 inline Ints count_hops(const int64_t* end,
                        int before,
                        int num_hops,
@@ -131,10 +131,10 @@ inline Ints count_hops(const int64_t* end,
   return sizes;
 }
 
-// Scratch of a call: one allocation for all of it.
+// Scratch of a call, in one allocation.
 class Scratch {
  public:
-  // Room for some words, whose address goes to `*pointer`: null for none.
+  // Reserves words and writes their address to `*pointer`: null for none.
   template <typename item_t>
   void add(item_t** pointer, int64_t words) {
     parts_.push_back(

@@ -15,14 +15,14 @@ namespace gsample {
 
 namespace {
 
-// A field of all relations (types), which have a part of it each.
+// One field of all relations (types), in consecutive parts.
 class Field {
  public:
   Field(int64_t size, bool wanted)
       : tensor(pooled_vector(wanted ? size : 0)),
         next_(wanted ? tensor.mutable_data_ptr<int64_t>() : nullptr) {}
 
-  // The part that has a number of items, and room for some.
+  // The next part, with `items` items and capacity for `room`.
   int64_t* take(int64_t items, int64_t room) {
     if (next_ == nullptr)
       return nullptr;
@@ -38,7 +38,7 @@ class Field {
   int64_t* next_;
 };
 
-// Appends the counts of hops, and returns their sum.
+// Appends the counts of each hop, and returns their sum.
 int64_t append_counts(const Ints& counts, int64_t** to) {
   *to = std::copy(counts.begin(), counts.end(), *to);
   return sum(counts);

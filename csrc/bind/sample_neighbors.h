@@ -13,21 +13,22 @@ namespace gsample {
 
 struct NeighborInputs : SampleInputs {
   bool return_edge_id;
-  // For each relation: outputs have sizes that do not depend on the sample.
+  // Per relation: makes the sizes of outputs independent of the sample.
   const std::optional<Ints>& max_edges;
 
   bool is_padded() const { return max_edges.has_value(); }
 };
 
-// Several batches of seeds: those of each type begin where `ptr` says.
+// Several batches of seeds; `ptr` is the start of each batch per type.
 struct SeedBatches {
   int64_t count;
   std::vector<const int64_t*> ptr;  // [types][count + 1]
 };
 
-// Edges of all relations, nodes of all types: row, col, node, edge, batch; and
-// their counts [types, hops + 1] and [relations, hops], one after the other.
-// Padded ones end with the fault [4]: kind, where, value, relation or type.
+// Edges of all relations and nodes of all types: row, col, node, edge, batch;
+// and their counts [types, hops + 1] and [relations, hops], concatenated.
+// Padded outputs end with the fault [4]: kind, position, value, relation or
+// type.
 using NeighborOutputs =
     std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor>;
 
@@ -37,7 +38,7 @@ inline Tensor part_of(Tensor tensor, int64_t first, int64_t last) {
   return torch::stable::narrow(tensor, 0, first, last - first);
 }
 
-// Samples on a device. The options lack the key, which may be there.
+// Samples on a device. The options lack the key, which may be in device memory.
 using SampleFunction = NeighborOutputs (*)(const NeighborInputs& in,
                                            const Tensor& key,
                                            SampleOptions options);
@@ -122,7 +123,7 @@ const Tensor& output(const NeighborOutputs& out) {
   return std::get<i>(out);
 }
 
-// Samples batch by batch, on the CPU.
+// Samples the batches one by one, on the CPU.
 template <SampleFunction sample>
 NeighborOutputs sample_each(const NeighborInputs& in,
                             const SeedBatches& batches,
@@ -151,9 +152,9 @@ NeighborOutputs sample_each(const NeighborInputs& in,
           join(outputs, output<4>), join(outputs, output<5>)};
 }
 
-// Of a device: sample(in, key, options), and sample_batches(in, batches, key,
-// options), where the key has a row for each batch, and each output what
-// batches have alone, one after another.
+// `device_t` has sample(in, key, options) and sample_batches(in, batches, key,
+// options), where the key has one row per batch and each output concatenates
+// the outputs of single batches.
 template <typename device_t>
 NeighborOutputs sample_neighbors(Tensors graph,
                                  Ints ends,

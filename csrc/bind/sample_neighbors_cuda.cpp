@@ -94,7 +94,7 @@ class Call {
     }
   }
 
-  // Nothing waits: a CUDA graph may hold it.
+  // Never synchronises: a CUDA graph may capture it.
   NeighborOutputs run_padded() {
     const Ints& most = *in_.max_edges;
     start({sum(most), most_nodes(in_, types_, args_.options.disjoint)});
@@ -111,7 +111,7 @@ class Call {
   }
 
  private:
-  // Memory of the edges by relation, which have slots each.
+  // Memory of the edges by relation, with fixed slots per relation.
   class Outputs {
    public:
     Outputs(const Call& call, const Ints& sizes) : call_(call), first_{0} {
@@ -119,7 +119,7 @@ class Call {
         first_.push_back(first_.back() + size);
       const int64_t size = first_.back();
       const int64_t ids = call.in_.return_edge_id ? size : 0;
-      if (sizes.size() == 1) {  // they stay where they were sampled
+      if (sizes.size() == 1) {  // they stay in place
         row = first_items(call.row_, size);
         col = first_items(call.col_, size);
         edge = first_items(call.edge_, ids);
@@ -130,7 +130,7 @@ class Call {
       }
     }
 
-    // What brings the sample there.
+    // Arguments of the kernel that splits the sample by relation.
     SplitEdgesCuda split() {
       const auto& args = call_.args_;
       const int64_t words = static_cast<int64_t>(first_.size());
@@ -171,8 +171,8 @@ class Call {
       check(*in_.seed_time);
   }
 
-  // A key that the kernel reads when it runs: in a CUDA graph, each replay may
-  // have another.
+  // A key that the kernel reads when it runs: each replay of a CUDA graph may
+  // have a different key.
   const int64_t* device_key(const Tensor& key) const {
     STD_TORCH_CHECK(key.scalar_type() == ScalarType::Long && key.dim() == 2 &&
                         key.size(0) == 1 && key.size(1) == 3 &&
@@ -181,7 +181,7 @@ class Call {
     return key.const_data_ptr<int64_t>();
   }
 
-  // Memory that is null if it has no elements.
+  // Memory, or null for zero elements.
   int64_t* vector(const char* what, Tensor* tensor, int64_t size) const {
     *tensor = device_vector(what, like_, size);
     return size == 0 ? nullptr : tensor->mutable_data_ptr<int64_t>();
@@ -257,7 +257,7 @@ class Call {
     return out;
   }
 
-  // Relations, types and fan-outs, as the kernel finds them.
+  // Relations, types and fan-outs, as the kernel reads them.
   struct GraphWords {
     Words words;
     std::vector<SampledRelation<indptr_t, index_t>> placed;
@@ -297,7 +297,7 @@ class Call {
            int64_t{args_.options.num_hops} * args_.num_relations + 1;
   }
 
-  // Report and counts are next to each other: one copy brings them back.
+  // Report and counts are adjacent: one copy reads both.
   void read_back() {
     std::vector<int64_t> back(kReportWords + num_ends() +
                               batches_.num_begins());
@@ -344,7 +344,7 @@ class Call {
 
   const NeighborInputs& in_;
   SeedBatchesCuda batches_;
-  const bool in_trees_;  // nodes have one of a seed, or of a batch
+  const bool in_trees_;  // nodes have the tree of a seed, or of a batch
   const Tensor& like_;
   const DeviceScope scope_;
   const std::vector<NodeType> types_;

@@ -1,5 +1,5 @@
-// Many batches of seeds in one launch: what kernels read of them, and the
-// sizes and moves of what comes back.
+// Many batches of seeds in one launch: the kernels' inputs, and the sizes and
+// moves of the outputs.
 #pragma once
 
 #include <algorithm>
@@ -37,11 +37,11 @@ class SeedBatchesCuda {
 
   bool many() const { return count_ > 1; }
   int64_t count() const { return count_; }
-  // Words that tell where they begin.
+  // Words for the start of each batch.
   int64_t num_begins() const {
     return many() ? num_node_begins() + hops_ * relations_ * count_ : 0;
   }
-  // Words that tell what they bring.
+  // Words for the first output of each batch.
   int64_t num_firsts() const {
     return many() && (types_ > 1 || relations_ > 1)
                ? hops_ * relations_ * count_
@@ -55,7 +55,7 @@ class SeedBatchesCuda {
     words->add(keys_);
     words->add(streams_);
   }
-  // Once these words go to `to`, and the begins to `begins`.
+  // The view once these words are at `to`, and the begins at `begins`.
   SampledBatches view(const int64_t* to,
                       int64_t* begins,
                       int64_t* firsts) const {
@@ -81,7 +81,7 @@ class SeedBatchesCuda {
  private:
   int64_t num_node_begins() const { return (hops_ + 1) * types_ * count_; }
 
-  // Trees of a batch follow one another, type by type.
+  // Trees of the batches are consecutive, type by type.
   void count_trees() {
     tree_ptr_.push_back(0);
     tree_shift_.resize(types_ * count_);
@@ -108,16 +108,16 @@ class SeedBatchesCuda {
   size_t first_ = 0;               // word
 };
 
-// Items of each batch, at hops, of several kinds.
+// Moves of each batch's items, by hop and kind.
 struct BatchMoves {
   Ints shift;  // [hops, kinds, count]
   Ints first;  // [kinds, count] position in the output
   int64_t size;
 };
 
-// Items are in the order (hop, kind, batch), where those of each begin at
-// `begin` [hops, kinds, count], and those of a hop and kind end at `end`. They
-// go to (batch, kind, hop). Writes their sizes to `sizes` [count, stride].
+// Items are in the order (hop, kind, batch): those of a batch start at `begin`
+// [hops, kinds, count], those of a hop and kind end at `end`. They move to the
+// order (batch, kind, hop). Writes their sizes to `sizes` [count, stride].
 inline BatchMoves move_batches(const int64_t* begin,
                                const int64_t* end,
                                int64_t hops,
@@ -142,9 +142,8 @@ inline BatchMoves move_batches(const int64_t* begin,
   return moves;
 }
 
-// The outputs of batches, which follow one another. `begins` are the first
-// nodes and edges of each at each hop, `node_end` and `edge_end` where hops
-// end.
+// The concatenated outputs of batches. `begins` has each batch's first nodes
+// and edges per hop, `node_end` and `edge_end` the end of each hop.
 template <typename args_t>
 NeighborOutputs split_outputs(const NeighborInputs& in,
                               const args_t& args,

@@ -1,5 +1,5 @@
-// Sums and products of sizes that come from arguments. Where one does not fit
-// it is the largest number: no tensor has as many elements.
+// Sums and products of sizes from arguments. They saturate on overflow: no
+// tensor has that many elements.
 #pragma once
 
 #include <stdint.h>

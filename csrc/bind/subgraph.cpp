@@ -134,7 +134,8 @@ STABLE_TORCH_LIBRARY_IMPL(gsample, CPU, m) {
   m.impl("configuration_model", TORCH_BOX(&configuration_model_op));
 }
 
-// No tensor argument tells the device: they are CPU operators for any caller.
+// No tensor argument selects the device: these are CPU operators for all
+// callers.
 STABLE_TORCH_LIBRARY_IMPL(gsample, CompositeExplicitAutograd, m) {
   m.impl("rmat_edges", TORCH_BOX(&rmat_edges_op));
 }

@@ -10,7 +10,7 @@ namespace gsample {
 
 namespace {
 
-constexpr int64_t kGrain = 256;  // columns of a thread, at least
+constexpr int64_t kGrain = 256;  // fewest columns of a thread
 
 Tensor sum_columns_op(Tensor indptr, Tensor value, std::optional<Tensor> perm) {
   const char* op = "sum_columns";

@@ -1,4 +1,4 @@
-// What sum_columns is on the CPU and on a GPU.
+// Shared code of sum_columns on the CPU and on a GPU.
 #pragma once
 
 #include <optional>
@@ -7,7 +7,7 @@
 
 namespace gsample {
 
-// The values of a row of `value`.
+// Checks the arguments. Returns the number of values in a row of `value`.
 inline int64_t check_sum(const char* op,
                          const Tensor& indptr,
                          const Tensor& value,
@@ -27,7 +27,7 @@ inline int64_t check_sum(const char* op,
   return value.dim() == 1 ? 1 : value.size(1);
 }
 
-// Calls call(indptr_t{}, value_t{}) for the types of the arguments.
+// Calls call(indptr_t{}, value_t{}) with the types of the arguments.
 template <typename call_t>
 void dispatch_sum(const Tensor& indptr,
                   const Tensor& value,

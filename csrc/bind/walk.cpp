@@ -184,7 +184,7 @@ Walks frontier_walk_op(Tensor indptr,
   return out;
 }
 
-// The nodes that burn, ascending.
+// The nodes that burn, in ascending order.
 Tensor forest_fire_op(Tensor indptr,
                       Tensor indices,
                       Tensor seeds,

@@ -1,4 +1,4 @@
-// Checks of the walk operators of all devices, with one wording of errors.
+// Checks of the walk operators on all devices, with one wording of errors.
 #pragma once
 
 #include <cmath>
@@ -44,8 +44,9 @@ WalkGraph<indptr_t, index_t> walk_graph(
           num_cols, num_edges};
 }
 
-// The entries of each column in ascending order, if somebody sorted them. They
-// are only compared: wrong ones change walks, and are no danger.
+// The entries of each column in ascending order, if they were sorted before.
+// They are only compared: wrong ones change walks, but never read out of
+// bounds.
 inline std::optional<Tensor> ascending_entries(
     const char* op,
     const Tensor& indices,

@@ -16,7 +16,7 @@ namespace {
 
 using Walks = std::tuple<Tensor, Tensor>;
 
-// The graph as the device of the seeds finds it.
+// The graph at addresses that the seeds' device can read.
 template <typename indptr_t, typename index_t>
 WalkGraph<indptr_t, index_t> readable_graph(
     const char* op,
@@ -55,7 +55,7 @@ void check_report(const char* op, const Report& report, int64_t num_cols) {
   }
 }
 
-// Walks of `args`, which say where to go.
+// Walks of `args`, which define the steps.
 template <typename args_t>
 Walks run(const char* op,
           args_t args,
@@ -139,7 +139,7 @@ Walks node2vec_walk_cuda(Tensor indptr,
                         });
 }
 
-// Items of the host in the device's memory.
+// A copy of host items in device memory.
 template <typename item_t>
 Tensor to_device(const std::vector<item_t>& items,
                  const Tensor& like,

@@ -10,7 +10,7 @@ namespace gsample {
 
 namespace {
 
-// Runs a kernel that has all of its arguments but scratch.
+// Runs a kernel whose arguments are complete except for scratch.
 template <typename args_t>
 Report run(const char* op,
            args_t args,

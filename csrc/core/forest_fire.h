@@ -1,15 +1,15 @@
-// How a fire draws: node v in stream_key(key, call, kForestFire), with id = v.
-// Slot 0 draws how many of its neighbours catch fire that do not burn before
-// its level; those of the least draws do, where slot 1 + i draws for its i-th
-// entry. Entries of one draw are in their order.
+// Draws of a forest fire: node v draws in stream_key(key, call, kForestFire),
+// with id = v. Slot 0 draws the number of neighbours it sets on fire, among
+// those that do not burn at a lower level; slot 1 + i draws for its i-th entry,
+// and the entries with the smallest draws burn. Ties break by entry order.
 #pragma once
 
 #include "philox.h"
 
 namespace gsample {
 
-// How many neighbours a burning node sets on fire: at least j with probability
-// p^j, and no more than `most`. `uniform` is in [0, 1).
+// The number of neighbours that a burning node sets on fire: at least j with
+// probability p^j, and at most `most`. `uniform` is in [0, 1).
 GSAMPLE_HD int64_t fire_width(double p, double uniform, int64_t most) {
   int64_t width = 0;
   for (double power = p; width < most && uniform < power; power *= p)

@@ -1,6 +1,6 @@
-// A finalizer that spreads the bits of a 64-bit key (Stafford's variant 13 of
-// MurmurHash3's finalizer), for hash tables. It decides where a key is stored,
-// never what is sampled.
+// A finalizer that mixes the bits of a 64-bit key (variant 13 in Stafford's
+// study of MurmurHash3's finalizer), for hash tables. It decides the slot of a
+// key, never a sample.
 #pragma once
 
 #include "hd.h"

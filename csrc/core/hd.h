@@ -1,6 +1,6 @@
-// What the sampling core asks of its compiler. Everything in core/ compiles
-// with g++ and with nvcc, includes neither torch nor the STL, and gives the
-// same bits on both sides.
+// Compiler requirements of the sampling core. Everything in core/ compiles with
+// g++ and with nvcc, includes neither torch nor the STL, and returns the same
+// bits on both sides.
 #pragma once
 
 #include <stdint.h>

@@ -1,4 +1,4 @@
-// What LABOR solves for each column.
+// The equation that LABOR solves for each column.
 #pragma once
 
 #include "hd.h"
@@ -9,8 +9,8 @@ namespace gsample {
 // a column; 1 where n <= k. Weights and 1 / weights are positive and finite.
 //
 // If f of them reach 1, it is f + sum 1 / (c w_u) = n^2 / k over the others.
-// To hold one more at 1 raises c, so that none of them falls below it again:
-// f grows each round.
+// Capping one more weight at 1 raises c, so that no capped weight falls below 1
+// again: f grows each round.
 GSAMPLE_HD double labor_scale(const double* weight, int64_t n, int64_t k) {
   if (n <= k)
     return 1;
@@ -31,10 +31,10 @@ GSAMPLE_HD double labor_scale(const double* weight, int64_t n, int64_t k) {
   }
 }
 
-// The same for sums of values a_u > 0, which k neighbours estimate with the
-// variance of (1 / k - 1 / n) (sum a)^2: the c for which
+// The same for sums of values a_u > 0: a sample of k neighbours estimates the
+// sum with variance (1 / k - 1 / n) (sum a)^2, for the c with
 //   sum_u a_u^2 / min(1, c w_u) = (1 / k - 1 / n) (sum a)^2 + sum a^2.
-// Values are divided by the greatest, so that their squares are finite.
+// Values are divided by the largest, so that their squares are finite.
 GSAMPLE_HD double labor_scale(const double* weight,
                               const double* value,
                               int64_t n,
@@ -50,7 +50,7 @@ GSAMPLE_HD double labor_scale(const double* weight,
   double scale = 0;
   for (int64_t full = -1;;) {
     int64_t reached = 0;
-    double rest = 0, beyond = excess;  // and the squares that are not held
+    double rest = 0, beyond = excess;  // and the squares that are not capped
     for (int64_t i = 0; i < n; ++i) {
       const double a = value[i] / most;
       const bool held = weight[i] * scale >= 1;

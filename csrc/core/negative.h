@@ -1,4 +1,4 @@
-// Nodes that make non-edges: negatives for link prediction.
+// Nodes that form non-edges: negatives for link prediction.
 #pragma once
 
 #include "search.h"
@@ -7,7 +7,7 @@
 namespace gsample {
 
 struct NegativeArgs {
-  const int64_t* id;          // [n] what an item's draws are counted by
+  const int64_t* id;          // [n] id that keys an item's draws
   const int64_t* cum_weight;  // of one column: by position; or null: uniform
   const int64_t* order;       // [num_nodes] node at each position, or null
   const int64_t* order_time;  // [num_nodes] its time, ascending, or null
@@ -22,8 +22,8 @@ struct NegativeArgs {
   uint64_t stream;  // key of the draws
 };
 
-// After so many draws that were edges most candidates are: counting them all
-// then costs no more than the anchor's neighbours are many.
+// After this many draws of neighbours, most candidates are neighbours: counting
+// all candidates then costs about as much as reading the anchor's neighbours.
 constexpr uint32_t kNegativeTries = 64;
 
 // The candidates of one item: positions [0, limit).
@@ -73,7 +73,7 @@ struct NegativeCandidates {
   GSAMPLE_HD uint64_t total() const {
     return args.cum_weight == nullptr ? limit : weights().total();
   }
-  // The candidate that has unit r of the weights.
+  // The candidate at unit r of the weights.
   GSAMPLE_HD int64_t candidate(uint64_t r) const {
     if (args.cum_weight == nullptr)
       return node(r);
@@ -81,7 +81,7 @@ struct NegativeCandidates {
   }
 };
 
-// Draws among the candidates that are no edges by counting them.
+// Draws among the candidates that are not neighbours by counting them.
 GSAMPLE_HD int64_t count_and_draw(const NegativeCandidates& candidates,
                                   uint64_t draw) {
   uint64_t allowed = 0;
@@ -101,9 +101,9 @@ GSAMPLE_HD int64_t count_and_draw(const NegativeCandidates& candidates,
   return -1;
 }
 
-// A node for an item whose anchor has neighbours that may be read; -1 where
-// every candidate is one of them. Where no node is early enough, the earliest
-// one is the only candidate.
+// A node for an item whose anchor's neighbours are in bounds; -1 if every
+// candidate is a neighbour. If no node is early enough, the earliest is the
+// only candidate.
 GSAMPLE_HD int64_t draw_negative(const NegativeCandidates& candidates) {
   const NegativeArgs& args = candidates.args;
   const uint64_t total = candidates.total();

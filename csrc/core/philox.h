@@ -1,5 +1,5 @@
 // Counter-based random numbers: Philox4x32-10 (Salmon et al., "Parallel random
-// numbers: as easy as 1, 2, 3", SC 2011), and how a draw gets its counter.
+// numbers: as easy as 1, 2, 3", SC 2011), and the counter of each draw.
 //
 // A draw is a pure function of (seed, epoch, batch, call, relation, root, id,
 // slot). It takes two steps:
@@ -14,9 +14,9 @@
 //   step 1    epoch        call | relation << 16 batch low  batch high
 //   step 2    slot / 2     root                  id low     id high
 //
-// `call` is call_id + hop, so a hop of a multi-hop operator draws what a
-// one-hop operator with that call id draws. `root` tells the trees of disjoint
-// sampling apart and is 0 otherwise.
+// `call` is call_id + hop, so a hop of a multi-hop operator draws the numbers
+// of a one-hop operator with that call id. `root` separates the trees of
+// disjoint sampling and is 0 otherwise.
 #pragma once
 
 #include "hd.h"
@@ -66,8 +66,8 @@ struct Key {
 // trees of disjoint sampling, then share their draws.
 constexpr int64_t kEpochScope = -1;
 
-// Relations at and above this number are not edge types but other consumers
-// of randomness, so that their draws never coincide with those of a hop.
+// Relations from this number on are not edge types but other consumers of
+// randomness, so that their draws never coincide with those of a hop.
 constexpr uint32_t kSampleNodes = 0xFFF0;
 constexpr uint32_t kRandomUniform = 0xFFF1;
 constexpr uint32_t kForestFire = 0xFFF2;
@@ -87,13 +87,13 @@ GSAMPLE_HD uint64_t stream_key(const Key& key,
   return philox(static_cast<uint64_t>(key.seed), counter).half(0);
 }
 
-// A uniform integer in [0, n) from a 64-bit draw. An integer's probability is
-// off from 1 / n by at most 2^-64.
+// A uniform integer in [0, n) from a 64-bit draw. Each integer's probability
+// differs from 1 / n by at most 2^-64.
 GSAMPLE_HD uint64_t bounded(uint64_t draw, uint64_t n) {
   return mulhi64(draw, n);
 }
 
-// A uniform number in [0, 1) from a 64-bit draw, exact in 53 bits.
+// A uniform number in [0, 1) from a 64-bit draw, with 53 bits.
 GSAMPLE_HD double unit_interval(uint64_t draw) {
   return static_cast<double>(draw >> 11) * 0x1.0p-53;
 }

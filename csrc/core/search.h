@@ -1,4 +1,4 @@
-// Binary search in ascending numbers.
+// Binary search in sorted numbers.
 #pragma once
 
 #include "hd.h"
@@ -6,7 +6,7 @@
 namespace gsample {
 
 // The first position in [first, last) whose value is greater than x; `last` if
-// there is none.
+// none is.
 template <typename value_t>
 GSAMPLE_HD int64_t
 first_above(const value_t* values, int64_t first, int64_t last, int64_t x) {
@@ -20,7 +20,7 @@ first_above(const value_t* values, int64_t first, int64_t last, int64_t x) {
   return first;
 }
 
-// Likewise, whose value is not less than x.
+// The first position whose value is not less than x.
 template <typename value_t>
 GSAMPLE_HD int64_t
 first_not_below(const value_t* values, int64_t first, int64_t last, int64_t x) {

@@ -17,9 +17,9 @@ GSAMPLE_HD void select_with_replacement(const draw_t& draw,
 }
 
 // A uniform k-subset, k <= n, by Floyd's algorithm (Bentley & Floyd,
-// "Programming pearls: a sample of brilliance", CACM 1987): slot j takes t
-// uniform in [0, n - k + j], or n - k + j itself when t is taken already.
-// `taken(t, j)` says whether t stands in out[0 .. j).
+// "Programming pearls: a sample of brilliance", CACM 1987): slot j draws t
+// uniformly in [0, n - k + j], and selects n - k + j if t is already selected.
+// `taken(t, j)` is whether out[0 .. j) contains t.
 template <typename draw_t, typename pos_t, typename taken_t>
 GSAMPLE_HD void select_floyd(const draw_t& draw,
                              uint64_t n,
@@ -33,7 +33,7 @@ GSAMPLE_HD void select_floyd(const draw_t& draw,
   }
 }
 
-// `taken` by a linear look: no memory beside the output, k^2 / 2 comparisons.
+// `taken` by linear search: no extra memory, k^2 / 2 comparisons.
 template <typename pos_t>
 struct TakenLinear {
   const pos_t* out;

@@ -1,11 +1,11 @@
-// Sums of the edges of a column, in their order: the same bits everywhere.
+// Sums of a column's edges in their order: the same bits on every device.
 #pragma once
 
 #include "hd.h"
 
 namespace gsample {
 
-// Of feature `f` of `width`; edge e is stored at perm[e], or at e.
+// The sum of feature `f` of `width`; edge e is stored at perm[e], or at e.
 template <typename value_t>
 GSAMPLE_HD value_t sum_column(const value_t* value,
                               const int64_t* perm,

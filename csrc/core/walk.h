@@ -1,16 +1,16 @@
-// How random walks draw, and the law of a second-order step.
+// Draws of random walks, and the distribution of a second-order step.
 //
 // Walker w (its position among the seeds) draws in
 // stream_key(key, call, kWalk), with id = w:
 //
-//   root                slot           what is drawn for a step
+//   root                slot           draw of a step
 //   kPositionRoot       step           position among the neighbours
 //   kRestartRoot        step           whether the walk restarts instead
 //   kTryRoot + try      2 * step       a candidate of a second-order step
 //   kTryRoot + try      2 * step + 1   whether it is accepted
 //
-// After kWalkTries candidates that were rejected, slot 2 * step of the next
-// try draws among all neighbours by their masses.
+// After kWalkTries rejected candidates, slot 2 * step of the next try draws
+// among all neighbours by their masses.
 #pragma once
 
 #include "philox.h"
@@ -59,8 +59,8 @@ GSAMPLE_HD uint64_t relative_weight(double weight) {
 }
 
 // The weights of a step from v, for a walk that came from t, relative to the
-// greatest of them (Grover & Leskovec, "node2vec", KDD 2016): 1 / p back to t,
-// 1 to a neighbour of t, 1 / q to other nodes.
+// largest (Grover & Leskovec, "node2vec", KDD 2016): 1 / p back to t, 1 to a
+// neighbour of t, 1 / q to other nodes.
 struct SecondOrder {
   uint64_t back;
   uint64_t near;
@@ -70,8 +70,8 @@ struct SecondOrder {
   GSAMPLE_HD uint64_t most_forward() const { return near < far ? far : near; }
 };
 
-// The greatest weight is 1 / min(1, p, q): each relative weight is one
-// division, which rounds alike everywhere and cannot overflow.
+// The largest weight is 1 / min(1, p, q): each relative weight is one division,
+// which rounds the same everywhere and cannot overflow.
 GSAMPLE_HD SecondOrder second_order(double p, double q) {
   const double least = p < q ? p : q;
   const double scale = least < 1.0 ? least : 1.0;
@@ -79,7 +79,7 @@ GSAMPLE_HD SecondOrder second_order(double p, double q) {
                      relative_weight(scale / q)};
 }
 
-// A candidate is accepted with its relative weight as the probability.
+// Accepts a candidate with its relative weight as the probability.
 GSAMPLE_HD bool accepts(uint64_t coin, uint64_t weight) {
   return (coin >> 32) < weight;
 }

@@ -1,6 +1,6 @@
-// Weighted selection in integer arithmetic. The weights of a column are turned
-// once into fixed point and summed (`cum`), so that a draw is a search and no
-// floating-point operation takes part in sampling: the same bits everywhere.
+// Weighted selection in integer arithmetic. The weights of a column are
+// converted to fixed point and summed once (`cum`), so that a draw is a search
+// without floating-point operations: the same bits on every device.
 #pragma once
 
 #include "philox.h"
@@ -8,7 +8,7 @@
 namespace gsample {
 
 constexpr int kWeightBits = 62;  // the sum of a column stays below 2^63
-constexpr uint64_t kWindow = 8;  // positions that a search looks at first
+constexpr uint64_t kWindow = 8;  // positions that a search checks first
 
 GSAMPLE_HD int ceil_log2(uint64_t n) {
   int bits = 0;
@@ -17,10 +17,10 @@ GSAMPLE_HD int ceil_log2(uint64_t n) {
   return bits;
 }
 
-// floor(weight * 2^shift), at least 1 for a positive weight, from the bits of
-// the number: no rounding mode and no contraction can change it. `shift` is at
-// most the fixed_point_shift of a weight that is not smaller: the mantissa then
-// moves by no more than 9 bits to the left.
+// floor(weight * 2^shift), at least 1 for a positive weight, computed from the
+// bits of the number: independent of rounding mode and contraction. `shift` is
+// at most the fixed_point_shift of a weight that is not smaller, so the
+// mantissa moves at most 9 bits to the left.
 GSAMPLE_HD uint64_t fixed_point(double weight, int shift) {
   const uint64_t bits = double_bits(weight);
   const int exponent = static_cast<int>(bits >> 52 & 0x7FF);
@@ -34,19 +34,19 @@ GSAMPLE_HD uint64_t fixed_point(double weight, int shift) {
 }
 
 // The shift under which `n` weights of at most `max_weight` sum to at most
-// 2^kWeightBits (+ n for the weights that are raised to 1).
+// 2^kWeightBits (+ n for the weights raised to 1).
 GSAMPLE_HD int fixed_point_shift(double max_weight, uint64_t n) {
   const int exponent = static_cast<int>(double_bits(max_weight) >> 52 & 0x7FF);
   // max_weight < 2^(exponent - 1022)
   return kWeightBits - ceil_log2(n) - ((exponent == 0 ? 1 : exponent) - 1022);
 }
 
-// Behind the sums of all columns, `cum` has one bit a column: whether a weight
-// of it is zero. Where none is, nobody needs to look for positive ones.
+// After the sums of all columns, `cum` has one bit per column: whether any of
+// its weights is zero. If none is, no search for positive weights is needed.
 constexpr int64_t kColumnsPerWord = 64;
 
-// Numbers come from arguments: where the sum does not fit it is the largest
-// number, which is no tensor's size.
+// The arguments are untrusted: the sum saturates on overflow, and no tensor has
+// that size.
 GSAMPLE_HD int64_t cum_weight_size(int64_t num_edges, int64_t num_cols) {
   const int64_t words =
       num_cols / kColumnsPerWord + (num_cols % kColumnsPerWord > 0);
@@ -73,22 +73,22 @@ struct CumulativeWeights {
   GSAMPLE_HD uint64_t total() const { return n == 0 ? 0 : through(n - 1); }
 
   // 1 if sum > r, else 0: the sign of r - sum, as both are below 2^63. Not a
-  // comparison: GCC 12 adds comparisons in a row as vectors of 0 and -1, so
-  // that the window below counted to -8 on aarch64.
+  // comparison: GCC 12 vectorises consecutive comparisons as 0 and -1, so that
+  // the window below counted to -8 on aarch64.
   GSAMPLE_HD static uint64_t exceeds(uint64_t sum, uint64_t r) {
     return (r - sum) >> 63;
   }
 
-  // Where the window around a guess starts.
+  // The start of the window around a guess.
   GSAMPLE_HD uint64_t window(uint64_t guess) const {
     const uint64_t last = n < kWindow ? 0 : n - kWindow;
     const uint64_t first = guess < kWindow / 2 ? 0 : guess - kWindow / 2;
     return first < last ? first : last;
   }
 
-  // The first i with through(i) > r, for r < total(). Where the guess is near,
-  // counting in a window around it finds the answer without a branch that
-  // could be mispredicted. Galloping from there makes any guess right.
+  // The first i with through(i) > r, for r < total(). If the guess is near,
+  // counting in a window around it finds the answer without a branch to
+  // mispredict. Galloping from there makes any guess correct.
   GSAMPLE_HD uint64_t find(uint64_t r, uint64_t guess) const {
     const uint64_t size = n < kWindow ? n : kWindow;
     const uint64_t first = window(guess);
@@ -112,7 +112,7 @@ struct CumulativeWeights {
       low = high >= step ? high - step + 1 : 0;
     } else {
       low = first + size;
-      if (low > high)  // r is beyond the sum: `cum` is no running sum
+      if (low > high)  // r exceeds the sum: `cum` is not a running sum
         return high;
       for (; high - low >= step && through(low + step - 1) <= r; step *= 2)
         low += step;
@@ -129,7 +129,7 @@ struct CumulativeWeights {
   }
 };
 
-// Where a weight r should be found when weights are of one magnitude.
+// Guesses the position of a weight r for weights of similar magnitude.
 struct EvenGuess {
   double density;  // positions per unit of weight
 
@@ -140,9 +140,9 @@ struct EvenGuess {
   }
 };
 
-// k independent positions with probability weight / total. Returns how many:
-// 0 when all weights are 0. `guess(slot, r)` only decides where the search for
-// r begins.
+// k independent positions with probability weight / total. Returns their
+// number: 0 if all weights are 0. `guess(slot, r)` only decides where the
+// search for r begins.
 template <typename draw_t, typename guess_t, typename pos_t>
 GSAMPLE_HD uint32_t select_weighted_with_replacement(const draw_t& draw,
                                                      const guess_t& guess,
@@ -159,19 +159,19 @@ GSAMPLE_HD uint32_t select_weighted_with_replacement(const draw_t& draw,
   return k;
 }
 
-// What select_weighted_without_replacement remembers of a position taken.
+// A selected position, in select_weighted_without_replacement.
 struct TakenWeight {
   uint64_t start;
   uint64_t weight;
 };
 
-// Successive sampling: slot j takes a position with probability proportional
-// to its weight among those not yet taken (the law of Efraimidis & Spirakis,
-// "Weighted random sampling with a reservoir", IPL 2006). Instead of rejecting
-// positions that are taken, the draw is made in the weight that is left and
-// moved past the taken intervals, kept in order in `taken` [k]: exactly one
-// draw a slot. Returns how many were selected: fewer than k when less
-// positions have a positive weight.
+// Successive sampling: slot j selects a position with probability proportional
+// to its weight among the remaining ones (the distribution of Efraimidis &
+// Spirakis, "Weighted random sampling with a reservoir", IPL 2006). Instead of
+// rejecting selected positions, the draw is made in the remaining weight and
+// moved past the selected intervals, which `taken` [k] holds in order: exactly
+// one draw per slot. Returns the number of selected positions: fewer than k if
+// fewer positions have a positive weight.
 template <typename draw_t, typename guess_t, typename pos_t>
 GSAMPLE_HD uint32_t
 select_weighted_without_replacement(const draw_t& draw,

@@ -1,6 +1,6 @@
-// Numbers of features that are stored in fewer bits, as float32. Each format
-// has the type of a stored number and its value, which is exact but for int8:
-// its product with the scale of the row is rounded once.
+// Conversion of features stored in fewer bits to float32. Each format has the
+// type of a stored number and its value, which is exact except for int8: its
+// product with the row's scale is rounded once.
 #pragma once
 
 #include "hd.h"
@@ -37,9 +37,9 @@ struct Bfloat16 {
 struct Half {
   using stored_t = uint16_t;
   // The sum of a normal number, whose exponent moves from bias 15 to 127 (of
-  // infinity to 255), and a subnormal one, in units of 2^-24: the other is 0.
-  // Masks are made of sign bits: with comparisons, g++ makes branches of them,
-  // and no vectors of loops.
+  // infinity to 255), and a subnormal one, in units of 2^-24; one of them is 0.
+  // Masks are built from sign bits: for comparisons, g++ emits branches and
+  // does not vectorise loops.
   static GSAMPLE_HD float widen(uint16_t x, float) {
     constexpr uint32_t kNormal = 0x0400, kInfinity = 0x7C00;
     constexpr uint32_t kBias = (127u - 15u) << 23;

@@ -1,4 +1,4 @@
-// Memory that grows, is never initialised, and is kept between calls.
+// Growable, uninitialised memory that is reused between calls.
 #pragma once
 
 #include <stdlib.h>
@@ -11,28 +11,28 @@
 
 namespace gsample {
 
-// Gives the system advice on the 2-MiB pages that memory fills.
+// Advises the system about the 2-MiB pages of a range.
 inline void advise_pages(void* data, size_t bytes, int advice) {
   constexpr uintptr_t kPage = uintptr_t{1} << 21;
   const uintptr_t begin = reinterpret_cast<uintptr_t>(data);
   const uintptr_t first = (begin + kPage - 1) & ~(kPage - 1);
   const uintptr_t last = (begin + bytes) & ~(kPage - 1);
-  if (first < last)  // a hint: its failure changes nothing but speed
+  if (first < last)  // only a hint: a failure costs speed only
     (void)madvise(reinterpret_cast<void*>(first), last - first, advice);
 }
 
-// Asks for 2-MiB pages: random access then misses the TLB far less often.
+// Requests 2-MiB pages: random access then misses the TLB far less often.
 inline void advise_huge_pages(void* data, size_t bytes) {
   advise_pages(data, bytes, MADV_HUGEPAGE);
 }
 
-// Moves memory that was written already to such pages, from Linux 6.1 on.
+// Moves memory that is already written to such pages, since Linux 6.1.
 inline void collapse_pages(void* data, size_t bytes) {
-  constexpr int kCollapse = 25;  // MADV_COLLAPSE, which older headers lack
+  constexpr int kCollapse = 25;  // MADV_COLLAPSE, missing in older headers
   advise_pages(data, bytes, kCollapse);
 }
 
-// Aligned memory, on huge pages where it fills some. For free().
+// Aligned memory, on huge pages if it fills some. Release with free().
 inline void* allocate_pages(size_t bytes) {
   constexpr size_t kLarge = size_t{4} << 20;
   const size_t align = bytes < kLarge ? 64 : size_t{2} << 20;
@@ -67,7 +67,7 @@ class Buffer {
   const T& operator[](size_t i) const { return data_[i]; }
   size_t capacity() const { return capacity_; }
 
-  // Room for `size` items, of which the first `keep` survive.
+  // Capacity for `size` items; the first `keep` survive.
   void reserve(size_t size, size_t keep = 0) {
     if (size <= capacity_)
       return;

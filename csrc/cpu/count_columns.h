@@ -1,5 +1,5 @@
-// The first phase of sampling: the candidates of each column of a frontier,
-// and how many of them are taken.
+// The first phase of sampling: the candidates of each frontier column, and the
+// number of them to select.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace gsample {
 
-// The number of positive weights, or `enough` if there are more.
+// The number of positive weights, or `enough` if it is exceeded.
 inline int64_t count_positive(const CumulativeWeights& w, int64_t enough) {
   int64_t positive = 0;
   for (uint64_t i = 0; i < w.n && positive < enough; ++i)
@@ -27,8 +27,8 @@ class ColumnCounter {
         options_(options),
         fanout_(relation.fanouts[hop]) {}
 
-  // Where the columns of `node` [n] start and how long they are. False when a
-  // column is no range of edges.
+  // The start and length of the columns of `node` [n]. Returns false if a
+  // column is out of bounds.
   bool find(const index_t* node, int64_t n, indptr_t* start, indptr_t* length) {
     bool bad = false;
     for (int64_t i = 0; i < n; ++i) {
@@ -43,7 +43,8 @@ class ColumnCounter {
     return !bad;
   }
 
-  // Keeps the edges of [time - window, time]. Columns are sorted by time.
+  // Restricts to the edges of [time - window, time]. Columns are sorted by
+  // time.
   void restrict(int64_t time, indptr_t* start, indptr_t* length) const {
     const int64_t* first = relation_.edge_time + *start;
     const int64_t* last = std::upper_bound(first, first + *length, time);
@@ -53,20 +54,20 @@ class ColumnCounter {
     *length = static_cast<indptr_t>(last - first);
   }
 
-  // How many edges each column gives. Where that is all candidates (of
+  // The number of edges to select in each column. If that is all candidates (of
   // positive weight), `length` becomes its complement ~length.
   void count(const index_t* node,
              int64_t n,
              indptr_t* start,
              indptr_t* length,
              int64_t* counts) const {
-    // Without times, the latest edges are as good as any: they are drawn.
+    // Without times no edge is the latest: edges are drawn.
     const bool latest = options_.last && relation_.edge_time != nullptr;
     for (int64_t i = 0; latest && i < n; ++i)
       keep_last(start + i, length + i);
     if (relation_.cum_weight != nullptr)
       return count_weighted(node, n, start, length, counts);
-    for (int64_t i = 0; i < n; ++i) {  // without a branch
+    for (int64_t i = 0; i < n; ++i) {  // branch-free
       const indptr_t degree = length[i];
       const bool all = fanout_ < 0 || (!options_.replace && degree <= fanout_);
       counts[i] = all ? degree : degree > 0 ? fanout_ : 0;
@@ -84,7 +85,7 @@ class ColumnCounter {
   }
 
  private:
-  static constexpr int64_t kPrefetch = 32;  // columns whose reads are in flight
+  static constexpr int64_t kPrefetch = 32;  // columns prefetched at a time
 
   void keep_last(indptr_t* start, indptr_t* length) const {
     if (fanout_ < 0 || *length <= fanout_)

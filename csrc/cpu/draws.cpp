@@ -52,8 +52,8 @@ __attribute__((target("avx2"))) inline void store(uint64_t* data, __m256i x) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(data), x);
 }
 
-// Each 64-bit lane carries one 32-bit word of Philox's state in its low half.
-// The high half may hold anything: the multiplication does not read it.
+// Each 64-bit lane has one 32-bit word of Philox's state in its low half. The
+// high half is arbitrary: the multiplication does not read it.
 __attribute__((target("avx2"), always_inline)) inline void
 block_avx2(uint64_t key, __m256i c0, __m256i c1, __m256i c2, __m256i half[2]) {
   const __m256i m0 = _mm256_set1_epi64x(kPhiloxM0);

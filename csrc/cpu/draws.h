@@ -1,5 +1,5 @@
-// Many draws at once: the same numbers as core/philox.h, several columns to a
-// vector register where the machine has AVX2.
+// Vectorised draws: the numbers of core/philox.h, with several columns in a
+// vector register where the CPU has AVX2.
 #pragma once
 
 #include <stdint.h>
@@ -9,7 +9,7 @@ namespace gsample {
 // Whether the processor has AVX2.
 bool has_avx2();
 
-// Lanes are handled in groups of this many; arrays are padded to it.
+// Size of a group of lanes; arrays are padded to a multiple of it.
 constexpr int kLaneGroup = 4;
 
 // out[slot * stride + lane] = Stream{key, root[lane], id[lane]}(slot)

@@ -1,4 +1,4 @@
-// The entries of one column at a time, in which rows are searched.
+// Searches for rows among the entries of one column at a time.
 #pragma once
 
 #include <stdint.h>
@@ -11,9 +11,9 @@
 
 namespace gsample {
 
-// Entries may have any order. A filter has a bit of each entry, by the low bits
-// of its row: where all rows have no others it is exact, else what it lets pass
-// is searched. Where there are few pairs of rows and entries, all are compared.
+// Entries may have any order. A filter has one bit per value of a row's low
+// bits: it is exact if no row has more bits, otherwise the rows that pass are
+// searched. A few pairs of rows and entries are all compared.
 template <typename index_t>
 class Entries {
  public:
@@ -24,7 +24,7 @@ class Entries {
     mask_ = static_cast<uint64_t>(bits) - 1;
   }
 
-  // Writes for each of some rows whether it is an entry.
+  // Writes for each row whether it is an entry.
   void find(const index_t* begin,
             const index_t* end,
             const index_t* rows,
@@ -55,13 +55,14 @@ class Entries {
   }
 
  private:
-  static constexpr int64_t kFew = 8;  // rows that are compared with all others
+  static constexpr int64_t kFew = 8;  // rows that are compared with all entries
   static constexpr int64_t kPairs = 1024;      // of rows and entries
-  static constexpr int64_t kLinear = 64;       // entries searched end to end
+  static constexpr int64_t kLinear = 64;       // entries that are searched
+                                               // linearly
   static constexpr int64_t kLeastBits = 4096;  // of a filter
   static constexpr int64_t kMostBits = 1 << 20;
 
-  // Compares all pairs, an entry with several rows at once.
+  // Compares all pairs, one entry with several rows at a time.
   static inline __attribute__((always_inline)) void compare_all(
       const index_t* begin,
       const index_t* end,
@@ -104,7 +105,7 @@ class Entries {
     compare_all(begin, end, rows, n, found);
   }
 
-  // Memory of a thread, which is zero between calls.
+  // Thread-local memory that is zero between calls.
   uint64_t* zeros() const {
     static thread_local std::vector<uint64_t> filter;
     if (filter.size() <= mask_ / 64)
@@ -119,7 +120,7 @@ class Entries {
     return uint64_t{1} << static_cast<uint64_t>(row) % 64;
   }
 
-  // Sorts the entries before the first search by halves.
+  // Sorts the entries before the first binary search.
   bool search(const index_t** begin, const index_t** end, index_t row) {
     if (*end - *begin <= kLinear)
       return is_among(*begin, *end, row);
@@ -138,7 +139,7 @@ class Entries {
   std::vector<index_t> sorted_;
 };
 
-// Whether all of some rows are in [0, num_rows).
+// Whether all rows are in [0, num_rows).
 template <typename index_t>
 bool are_rows(const index_t* begin, const index_t* end, int64_t num_rows) {
   bool all = true;

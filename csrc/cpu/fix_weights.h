@@ -1,4 +1,5 @@
-// Weights of a column in fixed point, many at once: core/weighted.h.
+// Vectorised conversion of a column's weights to fixed point, see
+// core/weighted.h.
 #pragma once
 
 #include <stdint.h>
@@ -11,7 +12,7 @@
 
 namespace gsample {
 
-constexpr int64_t kWeightBlock = 256;  // weights that are handled at once
+constexpr int64_t kWeightBlock = 256;  // weights per call
 
 template <typename weight_t>
 inline __attribute__((always_inline)) void fix_block(const weight_t* weight,
@@ -31,7 +32,7 @@ fix_block_avx2(const weight_t* weight, int64_t n, int shift, uint64_t* fixed) {
 }
 #endif
 
-// Some weights in fixed point.
+// Converts weights to fixed point.
 template <typename weight_t>
 void fix_weights(const weight_t* weight,
                  int64_t n,
@@ -44,18 +45,18 @@ void fix_weights(const weight_t* weight,
   fix_block(weight, n, shift, fixed);
 }
 
-// The greatest of some weights and 0; -1 if one is negative or not finite.
+// The largest of the weights and 0; -1 if one is negative or not finite.
 template <typename weight_t>
 inline __attribute__((always_inline)) double find_max(const weight_t* weight,
                                                       int64_t n) {
-  constexpr int64_t kChains = 4;  // each waits for its own last result only
+  constexpr int64_t kChains = 4;  // independent, so that none waits for another
   double most[kChains] = {};
   bool valid = true;
   int64_t i = 0;
   for (; i + kChains <= n; i += kChains)
     for (int64_t j = 0; j < kChains; ++j) {
       most[j] = std::max(most[j], static_cast<double>(weight[i + j]));
-      valid &= weight[i + j] >= 0;  // NaN is not
+      valid &= weight[i + j] >= 0;  // false for NaN
     }
   for (; i < n; ++i) {
     most[0] = std::max(most[0], static_cast<double>(weight[i]));

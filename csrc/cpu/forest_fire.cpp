@@ -16,7 +16,8 @@ class Fire {
 
   void burn(int64_t node) { state_[node] = kBurning; }
 
-  // Appends what catches fire from `node`; false where the graph is malformed.
+  // Appends the nodes that `node` sets on fire; false if the graph is
+  // malformed.
   bool spread(int64_t node, std::vector<int64_t>* caught, WalkFault* fault) {
     const indptr_t begin = graph_.indptr[node], end = graph_.indptr[node + 1];
     if (!graph_.holds(begin, end))
@@ -63,7 +64,7 @@ Status forest_fire(const WalkGraph<indptr_t, index_t>& graph,
                    WalkFault* fault) {
   Fire<indptr_t, index_t> fire(graph, p, stream);
   Interrupt interrupt;
-  size_t level = 0;  // where the nodes that have not spread yet begin
+  size_t level = 0;  // first node that has not spread yet
   while (level < burnt->size()) {
     const size_t end = burnt->size();
     for (size_t i = level; i < end; ++i)

@@ -1,5 +1,4 @@
-// Fire that spreads along edges until no node catches it, see
-// core/forest_fire.h.
+// Fire that spreads along edges until it burns out, see core/forest_fire.h.
 #pragma once
 
 #include <vector>
@@ -9,8 +8,8 @@
 
 namespace gsample {
 
-// Appends the nodes that burn, from the distinct nodes of `burnt` on, level by
-// level.
+// Appends the burning nodes, level by level; `burnt` starts with distinct
+// nodes.
 template <typename indptr_t, typename index_t>
 Status forest_fire(const WalkGraph<indptr_t, index_t>& graph,
                    double p,

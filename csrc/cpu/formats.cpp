@@ -16,10 +16,10 @@ namespace gsample {
 namespace {
 
 constexpr int64_t kGrain = 1 << 15;
-constexpr int64_t kPrefetch = 24;  // edges whose memory is waited for
+constexpr int64_t kPrefetch = 24;  // edges prefetched
 
-// Calls find(begin, end) for ranges of [0, size), which returns a position or
-// -1, and returns the lowest position found.
+// Calls find(begin, end) on ranges of [0, size); find returns a position or -1.
+// Returns the lowest position.
 template <typename find_t>
 int64_t find_first(int64_t size, const find_t& find) {
   std::atomic<int64_t> first{INT64_MAX};
@@ -35,8 +35,8 @@ int64_t find_first(int64_t size, const find_t& find) {
 
 }  // namespace
 
-// Every thread counts and then places a contiguous part of the edges; parts
-// come one after the other inside a column, which keeps the sort stable.
+// Every thread counts and then places a contiguous part of the edges; parts are
+// consecutive within a column, which keeps the sort stable.
 template <typename input_t, typename indptr_t, typename index_t>
 int64_t coo_to_csc(const input_t* row,
                    const input_t* col,
@@ -53,7 +53,7 @@ int64_t coo_to_csc(const input_t* row,
   });
   if (bad >= 0)
     return bad;
-  // A part needs a counter for every column: no more parts than pay for that.
+  // A part needs a counter per column: more parts would not pay for them.
   const int parts = static_cast<int>(std::max<int64_t>(
       1, std::min<int64_t>({max_threads(), n / kGrain,
                             2 * n / std::max<int64_t>(num_cols, 1)})));
@@ -84,7 +84,7 @@ int64_t coo_to_csc(const input_t* row,
     for (int64_t i = begin; i < end; ++i) {
       if (i + 2 * kPrefetch < end)
         __builtin_prefetch(place + col[i + 2 * kPrefetch], 1);
-      if (i + kPrefetch < end) {  // about where it goes
+      if (i + kPrefetch < end) {  // approximately where it goes
         const indptr_t to = place[col[i + kPrefetch]];
         __builtin_prefetch(indices + to, 1);
         __builtin_prefetch(perm + to, 1);
@@ -183,8 +183,8 @@ bool cumulate_weights(const indptr_t* indptr,
 
 namespace {
 
-// Numbers that are not negative are ordered as their bits are. Integers are
-// compared and counted many at a time, which numbers that may be NaN are not.
+// Non-negative floats sort like their bits. Integer comparisons vectorise;
+// comparisons of floats that may be NaN do not.
 template <typename weight_t>
 struct Bits;
 template <>
@@ -205,7 +205,7 @@ typename Bits<weight_t>::type bits_of(weight_t weight) {
   return bits;
 }
 
-// How many of some weights are positive.
+// The number of positive weights.
 template <typename weight_t>
 int64_t count_positive(const weight_t* weight, int64_t n) {
   typename Bits<weight_t>::type count = 0;
@@ -250,7 +250,7 @@ void positive_weights(const weight_t* weight,
   for (int64_t begin = 0; size < summary.count; begin += kWeightBlock) {
     const int64_t block = std::min(kWeightBlock, n - begin);
     fix_weights(weight + begin, block, shift, fixed);
-    // Zeros are written, too, and the next weight takes their place.
+    // Zeros are written, too; the next weight overwrites them.
     for (int64_t i = 0; i < block && size < summary.count; ++i) {
       sum += fixed[i];
       index[size] = begin + i;
@@ -258,7 +258,7 @@ void positive_weights(const weight_t* weight,
       size += fixed[i] != 0;
     }
   }
-  cum_weight[size] = 0;  // the column holds no zero weight
+  cum_weight[size] = 0;  // the column has no zero weight
 }
 
 #define GSAMPLE_INSTANTIATE(indptr_t, index_t)                          \

@@ -17,7 +17,7 @@ int64_t coo_to_csc(const input_t* row,
                    index_t* indices,
                    int64_t* perm);
 
-// The first rule that a CSC breaks, and where, with the value found there.
+// The first rule that a CSC violates, with the position and the value.
 struct CscFault {
   enum Rule { kNone, kFirst, kDescends, kLast, kIndices };
   int64_t rule;
@@ -37,8 +37,8 @@ CscFault check_csc(const indptr_t* indptr,
                    int64_t num_edges,
                    int64_t num_rows);
 
-// Running sums of the fixed-point weights of each column, and the bits behind
-// them (core/weighted.h). Returns false if a weight is negative or not
+// Running sums of the fixed-point weights of each column, followed by one bit
+// per column (core/weighted.h). Returns false if a weight is negative or not
 // finite.
 template <typename indptr_t, typename weight_t>
 bool cumulate_weights(const indptr_t* indptr,
@@ -46,7 +46,7 @@ bool cumulate_weights(const indptr_t* indptr,
                       int64_t num_cols,
                       int64_t* cum_weight);
 
-// How many weights are positive, and the greatest; count is -1 if a weight is
+// The number of positive weights, and the largest; count is -1 if a weight is
 // negative or not finite.
 struct WeightSummary {
   int64_t count;
@@ -56,8 +56,9 @@ struct WeightSummary {
 template <typename weight_t>
 WeightSummary summarize_weights(const weight_t* weight, int64_t n);
 
-// Where the positive weights are, index [count], and their running sums and
-// bit, as cumulate_weights() has them for one column of these alone.
+// The positions of the positive weights, index [count], and their running sums
+// and bit, as cumulate_weights() makes them for one column of only these
+// weights.
 template <typename weight_t>
 void positive_weights(const weight_t* weight,
                       int64_t n,

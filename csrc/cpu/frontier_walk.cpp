@@ -7,7 +7,7 @@ namespace gsample {
 
 namespace {
 
-// Degrees of walkers, by whose sums they are found: a binary indexed tree
+// Finds a walker by the prefix sums of the degrees: a binary indexed tree
 // (Fenwick, 1994). Node i, from 1 on, sums the i & -i degrees up to i.
 class DegreeTree {
  public:
@@ -32,8 +32,8 @@ class DegreeTree {
       sum_[i] += change;
   }
 
-  // Returns the walker of an edge in [0, total), and takes the edges of the
-  // walkers before it away.
+  // Returns the walker of an edge in [0, total), and subtracts the edges of the
+  // walkers before it.
   int64_t find(int64_t* edge) const {
     const int64_t size = static_cast<int64_t>(sum_.size());
     int64_t walker = 0;
@@ -48,7 +48,7 @@ class DegreeTree {
  private:
   std::vector<int64_t> sum_;
   int64_t total_ = 0;
-  int64_t top_ = 1;  // the greatest power of two that is a node
+  int64_t top_ = 1;  // the largest power of two in the tree
 };
 
 }  // namespace

@@ -1,8 +1,8 @@
-// Dependent walkers, of which one moves at a time (Ribeiro & Towsley,
+// Dependent walkers, one of which moves at a time (Ribeiro & Towsley,
 // "Estimating and sampling graphs with multidimensional random walks", IMC
-// 2010). Step i draws slot i of stream_key(key, call, kWalk), with id = 0 and a
-// root of its own, among all edges that leave a walker: the walker of that edge
-// takes it.
+// 2010). Step i draws slot i of stream_key(key, call, kWalk), with id = 0 and
+// its own root, among all edges that leave a walker: the walker of that edge
+// moves along it.
 #pragma once
 
 #include "walk_graph.h"
@@ -21,8 +21,8 @@ struct FrontierWalkArgs {
   uint64_t stream;  // key of the draws
 };
 
-// Writes the node that each step leaves and the edge that it takes, [length]
-// each; -1 where no walker has an edge.
+// Writes the source node and the edge of each step, [length] each; -1 if no
+// walker has an edge.
 template <typename indptr_t, typename index_t>
 Status frontier_walk(const FrontierWalkArgs<indptr_t, index_t>& args,
                      int64_t* nodes,

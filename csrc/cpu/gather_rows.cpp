@@ -14,14 +14,16 @@ namespace gsample {
 namespace {
 
 constexpr size_t kGrainBytes = size_t{1} << 18;  // copied by one task
-constexpr size_t kLine = 64;                     // least that a read costs
-constexpr int64_t kBlock = 1024;                 // rows between two polls
-constexpr int64_t kPrefetch = 256;               // how far ahead
+constexpr size_t kLine = 64;                     // fewest bytes that a read
+                                                 // costs
+constexpr int64_t kBlock = 1024;                 // rows between two polls for
+                                                 // Ctrl-C
+constexpr int64_t kPrefetch = 256;               // prefetch distance
 constexpr int64_t kStride = 16;
 constexpr int64_t kRowsAhead = 16;      // of wide rows
-constexpr size_t kPrefetchBytes = 512;  // announced of a row
+constexpr size_t kPrefetchBytes = 512;  // prefetched of a row
 
-// The first of some rows that is outside [0, num_rows), `end` if none is.
+// The first row outside [0, num_rows), or `end`.
 int64_t first_fault(const int64_t* index,
                     int64_t begin,
                     int64_t end,
@@ -36,10 +38,9 @@ int64_t first_fault(const int64_t* index,
          index;
 }
 
-// Rows of one number, of which runs follow each other. The first read of each
-// kStride is announced, so far ahead that several runs are waited for at a
-// time; to announce all of them takes longer than to wait. `index` ends at
-// `size`.
+// Rows of one number, which come in runs. The first read of each kStride is
+// prefetched, far enough ahead that several runs are in flight; prefetching
+// every read takes longer than waiting. `index` ends at `size`.
 template <typename item_t>
 void copy_items(const char* input,
                 const int64_t* index,
@@ -59,15 +60,15 @@ void copy_items(const char* input,
   }
 }
 
-// Where a row of `row_bytes` begins. Its index may be outside the matrix, as
-// it has not been checked: only to prefetch.
+// The address of a row of `row_bytes`. Its index is unchecked and may be out of
+// range: use for prefetching only.
 const char* row_address(const void* rows, int64_t row, size_t row_bytes) {
   return reinterpret_cast<const char*>(reinterpret_cast<uintptr_t>(rows) +
                                        static_cast<uint64_t>(row) * row_bytes);
 }
 
-// Announces a row, of which the processor itself reads on after some lines.
-// Inlined, as g++ drops calls of a function that does nothing but prefetch.
+// Prefetches the first lines of a row; the hardware prefetcher reads on.
+// Inlined, as g++ drops calls of a function that only prefetches.
 inline __attribute__((always_inline)) void prefetch_row(const RowTable& table,
                                                         int64_t row) {
   const char* begin = row_address(table.rows, row, table.row_bytes);
@@ -79,7 +80,7 @@ inline __attribute__((always_inline)) void prefetch_row(const RowTable& table,
     __builtin_prefetch(row_address(table.scale, row, sizeof(float)));
 }
 
-// Calls body(i, row) for the positions of a range, whose index ends at `size`.
+// Calls body(i, row) for a range of positions; the index ends at `size`.
 template <typename body_t>
 void for_rows(const RowTable& table,
               const int64_t* index,
@@ -135,7 +136,7 @@ widen_lanes(const char* row, size_t first, float* to) {
   _mm256_storeu_ps(to + first, _mm256_cvtph_ps(lanes));
 }
 
-// The last vector has numbers of the one before, where the row ends in it.
+// The last vector overlaps the one before if the row ends within it.
 __attribute__((target("avx2,f16c"))) void widen_row_f16c(const char* row,
                                                          size_t items,
                                                          float scale,
@@ -188,7 +189,7 @@ void copy_rows(const RowTable& table,
                int64_t size,
                char* out) {
   const size_t bytes = table.row_bytes;
-  if (bytes == 0)  // both may be null, which memcpy must not get
+  if (bytes == 0)  // both may be null, which memcpy forbids
     return;
   if (table.format != RowFormat::kBytes)
     return widen_rows(table, index, begin, end, size, out);

@@ -1,4 +1,4 @@
-// Copies rows of a matrix that is larger than the caches.
+// Copies of rows of a matrix larger than the caches.
 #pragma once
 
 #include <stddef.h>
@@ -13,13 +13,12 @@ struct RowTable {
   const char* rows;  // [num_rows, row_bytes]
   int64_t num_rows;
   size_t row_bytes;
-  RowFormat format;    // kBytes: copied as they are; else becomes float32
+  RowFormat format;    // kBytes: copied unchanged; else converted to float32
   const float* scale;  // [num_rows], of kInt8
 };
 
-// Copies row index[i] of a table to row i of `out`, for i < size. At a
-// position whose index is outside [0, num_rows) it stops with kFault, and
-// *where is the first such position.
+// Copies row index[i] of a table to row i of `out`, for i < size. Stops with
+// kFault at an index outside [0, num_rows); *where is the first such position.
 Status gather_rows(const RowTable& table,
                    const int64_t* index,
                    int64_t size,

@@ -9,8 +9,8 @@ namespace gsample {
 
 namespace {
 
-constexpr int64_t kGrain = 256;  // columns of one task, at least
-constexpr int64_t kAhead = 8;    // columns whose edges are announced
+constexpr int64_t kGrain = 256;  // fewest columns of a task
+constexpr int64_t kAhead = 8;    // columns prefetched
 
 }  // namespace
 

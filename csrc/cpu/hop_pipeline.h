@@ -1,6 +1,6 @@
-// Spreads one hop over threads: chunks are selected by any thread in any
-// order and relabelled in order, one thread a node type at a time, so that
-// the serial work of one chunk overlaps with the selection of the next ones.
+// Spreads one hop over threads: any thread selects any chunk; chunks are
+// relabelled in order, by one thread per node type at a time, so that the
+// serial work of one chunk overlaps with the selection of later chunks.
 #pragma once
 
 #include <atomic>
@@ -69,7 +69,7 @@ class HopPipeline {
     }
   }
 
-  // Relabels what has been selected so far, unless another thread does.
+  // Relabels the selected chunks, unless another thread is relabelling.
   template <typename relabel_t>
   bool relabel_selected(Queue& queue, const relabel_t& relabel) {
     std::unique_lock<std::mutex> lock(queue.busy, std::try_to_lock);

@@ -1,5 +1,5 @@
-// What every thread that samples hops keeps between calls; it grows to what
-// their batches need.
+// Buffers that every sampling thread reuses between calls; they grow to the
+// size of its batches.
 #pragma once
 
 #include <algorithm>

@@ -12,11 +12,11 @@ namespace gsample {
 
 namespace {
 
-constexpr int64_t kChunk = 256;     // columns that a thread takes at a time
-constexpr int64_t kPrefetched = 8;  // columns whose reads are in flight
-constexpr int64_t kScan = 512;      // edges that are filtered at a time
+constexpr int64_t kChunk = 256;     // columns per work item of a thread
+constexpr int64_t kPrefetched = 8;  // columns prefetched
+constexpr int64_t kScan = 512;      // edges filtered at a time
 
-// An upper bound of the number of trees, if they are numbered from 0.
+// An upper bound on the number of trees, if they are numbered from 0.
 int64_t count_trees(const int64_t* batch, int64_t size) {
   int64_t most = 0;
   for (int64_t i = 0; batch != nullptr && i < size; ++i)
@@ -33,13 +33,14 @@ Status induce_subgraph(const InduceArgs<indptr_t, index_t>& args,
   const auto tree_of = [](const int64_t* batch, int64_t i) -> uint64_t {
     return batch == nullptr ? 0 : batch[i];
   };
-  // (tree, node) as one number: what `row_nodes` is searched by.
+  // (tree, node) as one number, the key of `row_nodes`.
   const auto key = [&](uint64_t tree, int64_t node) {
     return tree * static_cast<uint64_t>(args.num_rows) + node;
   };
   static thread_local HashTable<uint64_t> caller_rows;
   static thread_local PairFilter caller_filter;
-  HashTable<uint64_t>& rows = caller_rows;  // of the caller, for all threads
+  HashTable<uint64_t>& rows = caller_rows;  // the caller's, shared by all
+                                            // threads
   PairFilter& filter = caller_filter;
   rows.begin_call(0);
   rows.reserve(0, num_rows);

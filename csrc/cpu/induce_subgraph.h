@@ -26,7 +26,7 @@ struct InduceArgs {
 };
 
 struct InducedEdge {
-  int64_t row;   // position in row_nodes (the first one)
+  int64_t row;   // position in row_nodes (the first)
   int64_t col;   // position in col_nodes
   int64_t edge;  // position in indices
 };
@@ -35,7 +35,7 @@ struct InducedEdge {
 using InducedEdges = std::vector<InducedEdge>;
 
 // Parts are in order, to be concatenated. kFault: `indptr` is no CSC, or a
-// column is not in the graph.
+// column is out of range.
 template <typename indptr_t, typename index_t>
 Status induce_subgraph(const InduceArgs<indptr_t, index_t>& args,
                        std::vector<InducedEdges>* parts);

@@ -17,12 +17,13 @@ namespace gsample {
 
 namespace {
 
-constexpr int64_t kChunk = 64;       // most vertices a thread takes at once
-constexpr int64_t kTurns = 16;       // chunks for each thread, if there can be
+constexpr int64_t kChunk = 64;       // most vertices in a chunk
+constexpr int64_t kTurns = 16;       // chunks per thread, at most
 constexpr int64_t kGrain = 1 << 12;  // vertices and edges that pay for a thread
-constexpr int64_t kEdgeGrain = 1 << 14;  // edges of an edge map that do
+constexpr int64_t kEdgeGrain = 1 << 14;  // edges of an edge map that pay for a
+                                         // thread
 
-// The kernels of this process. A number is never used again.
+// The loaded kernels of this process. Numbers are never reused.
 struct Registry {
   std::mutex mutex;
   std::unordered_map<int64_t, std::shared_ptr<const Kernel>> kernels;
@@ -34,7 +35,7 @@ Registry& registry() {
   return *all;
 }
 
-// Whether numbers are in [0, high): neither x nor high - 1 - x has a sign.
+// Whether all numbers are in [0, high): neither x nor high - 1 - x is negative.
 template <typename index_t>
 bool inside(const index_t* index, int64_t count, int64_t high) {
   using bits_t = std::make_unsigned_t<index_t>;
@@ -57,8 +58,8 @@ bool ascends(const index_t* indptr, int64_t vertices, int64_t edges) {
   return good;
 }
 
-// Checks what the kernel reads of a graph, as kernels trust it. Returns 1 for
-// an index that is out of range, 2 for pointers that descend.
+// Checks the graph, which kernels trust. Returns 1 for an index out of range, 2
+// for descending pointers.
 template <typename index_t>
 int check_graph(const Kernel& kernel,
                 const std::vector<int64_t>& sizes,
@@ -90,14 +91,14 @@ int check_graph(const Kernel& kernel,
   return 0;
 }
 
-// Keeps the greatest of what kernels return in several threads.
+// Keeps the largest status that kernels return in several threads.
 void keep_worst(std::atomic<int>& worst, int status) {
   int known = worst.load();
   while (status > known && !worst.compare_exchange_weak(known, status)) {
   }
 }
 
-// The first column that begins at an edge or later.
+// The first column that starts at the edge or later.
 template <typename index_t>
 int64_t column_of(const void* indptr, int64_t cols, int64_t edge) {
   const index_t* const begin = static_cast<const index_t*>(indptr);
@@ -115,8 +116,8 @@ bool Kernel::uses_edges() const {
 }
 
 bool open_kernel(int64_t descriptor, Kernel& kernel) {
-  // dlopen() takes libraries of one name for the same one, and descriptors are
-  // used again: each call spells the name in another way.
+  // dlopen() treats libraries of one name as the same library, and descriptors
+  // are reused: each call spells the name differently.
   static std::atomic<uint64_t> calls{0};
   std::string path = "/proc/self/fd/";
   for (uint64_t rest = ++calls; rest > 0; rest >>= 1)
@@ -147,7 +148,7 @@ std::shared_ptr<const Kernel> find_kernel(int64_t number) {
 }
 
 void remove_kernel(int64_t number) {
-  std::shared_ptr<const Kernel> last;  // is closed without the lock
+  std::shared_ptr<const Kernel> last;  // closed outside the lock
   Registry& all = registry();
   const std::lock_guard<std::mutex> lock(all.mutex);
   const auto found = all.kernels.find(number);
@@ -173,8 +174,8 @@ int run_over_graph(const Kernel& kernel,
                         : check_graph<int32_t>(kernel, sizes, graph, threads);
   if (fault != 0)
     return fault;
-  // Vertices come by descending degree: the last chunks are small, so that
-  // threads end together.
+  // Vertices are sorted by descending degree: the last chunks are small, so
+  // that threads finish together.
   parallel_items((vertices + chunk - 1) / chunk, wanted, [&](int64_t i) {
     kernel.run(i * chunk, std::min(vertices, (i + 1) * chunk), nullptr,
                graph.data(), data.data(), out.data());
@@ -188,17 +189,17 @@ int run_over_edges(const Kernel& kernel,
                    const std::vector<void*>& out,
                    int threads) {
   const int64_t edges = sizes[0];
-  // Rows are reduced by one thread: if two shared them, each would read all
-  // edges, which takes longer (measured).
+  // One thread reduces rows: two that share them would each read all edges,
+  // which takes longer (measured).
   const int64_t most = kernel.by >= 0 ? 1 : threads;
   const int64_t wanted = std::min<int64_t>(most, edges / kEdgeGrain);
   const int ranges = static_cast<int>(std::max<int64_t>(1, wanted));
   std::atomic<int> worst{0};
   run_tasks(ranges, [&](int i) {
-    // Range i has its share of edges: of columns that begin there, or of the
+    // Range i has its share of edges: the columns that start in it, or the
     // edges themselves.
     const auto first =
-        [&](int64_t j) {  // edges * j / ranges, which may not fit
+        [&](int64_t j) {  // edges * j / ranges; the product may overflow
           return edges / ranges * j + edges % ranges * j / ranges;
         };
     int64_t begin = first(i), end = first(i + 1);

@@ -10,11 +10,11 @@ namespace gsample {
 
 namespace {
 
-constexpr int64_t kGrain = 256;  // columns of one task, at least
-constexpr int64_t kBlock = 32;   // columns that wait for memory together
+constexpr int64_t kGrain = 256;  // fewest columns of a task
+constexpr int64_t kBlock = 32;   // columns whose reads overlap
 constexpr int64_t kLine = 64;    // bytes that one prefetch reads
 
-// The columns of a block, in steps that prefetch what the next one reads.
+// The columns of a block, in steps that prefetch the reads of the next step.
 template <typename indptr_t, typename index_t>
 class Block {
  public:
@@ -28,8 +28,8 @@ class Block {
       prefetch_item(a_.indptr, a_.cols[first_ + i]);
   }
 
-  // Finds where columns lie. False: one is not in the graph, or its pointers
-  // descend or leave the edges.
+  // Looks up the columns. False: one is out of range, or its pointers descend
+  // or leave the edges.
   bool find() {
     for (int64_t i = 0; i < size_; ++i) {
       const int64_t v = a_.cols[first_ + i];
@@ -73,7 +73,7 @@ class Block {
   }
 
  private:
-  // All times of a short column, else where the search begins.
+  // Prefetches all times of a short column, else the start of the search.
   void prefetch_times(int64_t i) const {
     constexpr int64_t kStep = kLine / sizeof(int64_t), kShort = 8 * kStep;
     const int64_t size = end_[i] - begin_[i];
@@ -83,7 +83,7 @@ class Block {
       prefetch_item(a_.edge_time, begin_[i] + std::min(e, size));
   }
 
-  // The first edge of column i after a time, or, unless `after`, not before.
+  // The first edge of column i after a time, or, unless `after`, not before it.
   int64_t bound(int64_t i, int64_t time, bool after) const {
     return after ? first_above(a_.edge_time, begin_[i], end_[i], time)
                  : first_not_below(a_.edge_time, begin_[i], end_[i], time);

@@ -1,4 +1,4 @@
-// The last edges of columns before a time, in rows of one length.
+// The last edges of columns before a time, in rows of equal length.
 #pragma once
 
 #include "parallel.h"
@@ -12,15 +12,15 @@ struct LastNeighborsArgs {
   const int64_t* edge_time;  // [num_edges], ascending in a column
   const int32_t* edge_id;    // [num_edges] id of each edge, or null:
   const int64_t* long_id;    // the same in 64 bits; both null: the position
-  const int64_t* cols;       // [n] columns; -1 has no edges
-  const int64_t* until;      // [n] the end of the interval of each
+  const int64_t* cols;       // [n] columns; -1 is an empty column
+  const int64_t* until;      // [n] end of each interval
   int64_t num_cols;
   int64_t num_edges;
   int64_t n;
   int64_t k;
   bool has_window;
   int64_t window;     // the interval starts at until - window
-  bool closed_start;  // which ends belong to the interval
+  bool closed_start;  // which end belongs to the interval
   bool closed_end;
   bool ascending;  // latest edge last, in the last slot; else first
   int threads;
@@ -32,9 +32,9 @@ struct LastNeighborsArgs {
   }
 };
 
-// Writes rows of k slots: neighbors [n, k] and, unless null, edges [n, k], -1
-// in an empty slot, and times [n, k], there 0. kFault: a column is not in
-// [-1, num_cols) or is no range of edges.
+// Writes rows of k slots: neighbors [n, k], edges [n, k] unless null, and times
+// [n, k]; empty slots are -1, with time 0. kFault: a column is outside [-1,
+// num_cols) or its edges are out of range.
 template <typename indptr_t, typename index_t>
 Status last_neighbors(const LastNeighborsArgs<indptr_t, index_t>& args,
                       index_t* neighbor,

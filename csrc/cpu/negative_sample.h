@@ -5,7 +5,7 @@
 
 namespace gsample {
 
-// Writes a node for each item, or -1, into `out` [n].
+// Writes a node or -1 for each item into `out` [n].
 void negative_sample(const NegativeArgs& args, int64_t* out);
 
 }  // namespace gsample

@@ -9,7 +9,7 @@ namespace gsample {
 
 namespace {
 
-// A walker between two steps. `from` is the node before `at`, -1 at first.
+// A walker between two steps. `from` is the node before `at`, or -1.
 struct Walker {
   int64_t number;
   int64_t step;
@@ -23,15 +23,15 @@ struct Walker {
   bool arrived;  // its column is not looked up yet
 };
 
-// What a candidate needs: a step to it, another candidate, or a search among
-// the neighbours of the node before.
+// The next action for a candidate: step to it, draw another, or search the
+// previous node's neighbours for it.
 enum class Verdict : uint8_t { kAccept, kReject, kSearch };
 
-// Walkers that take turns, each at its own step and candidate: a round makes
-// one candidate for each of them. Candidates are drawn like first-order steps
-// and accepted with their relative weights (Yang et al., "KnightKing", SOSP
-// 2019). Where the coin decides alike for neighbours and for other nodes, no
-// search is made.
+// Walkers in rounds, each at its own step and candidate: a round draws one
+// candidate per walker. Candidates are drawn like first-order steps and
+// accepted with their relative weights (Yang et al., "KnightKing", SOSP 2019).
+// If the coin decides the same for neighbours and for other nodes, no search is
+// needed.
 template <typename indptr_t, typename index_t>
 class Node2vecGroup {
  public:
@@ -85,8 +85,8 @@ class Node2vecGroup {
   }
 
  private:
-  // Reads the columns of the walkers that moved. Those that cannot move any
-  // more are done.
+  // Reads the columns of the walkers that moved, and retires those that cannot
+  // move.
   bool look_up(WalkWatch* watch) {
     for (int lane = lanes_; lane-- > 0;) {
       Walker& w = walker_[lane];
@@ -114,7 +114,7 @@ class Node2vecGroup {
     return true;
   }
 
-  // A walker at a node without neighbours.
+  // Ends the walk at a node without neighbours.
   void stay(int lane) {
     const Walker& w = walker_[lane];
     for (int64_t step = w.step; step < args_.length; ++step) {
@@ -126,8 +126,8 @@ class Node2vecGroup {
     total_[lane] = total_[lanes_];
   }
 
-  // A candidate and a coin for each walker. The first step is that of a
-  // first-order walk: it has no coin.
+  // A candidate and a coin for each walker. The first step is first-order and
+  // has no coin.
   void draw() {
     for (int lane = 0; lane < kWalkLanes; ++lane) {
       const Walker& w = walker_[lane];
@@ -163,7 +163,7 @@ class Node2vecGroup {
     }
   }
 
-  // Reads the candidates and decides where no search is needed.
+  // Reads the candidates and decides those that need no search.
   bool judge(WalkWatch* watch) {
     const SecondOrder& law = args_.law;
     for (int lane = 0; lane < lanes_; ++lane) {
@@ -184,17 +184,17 @@ class Node2vecGroup {
     return true;
   }
 
-  // Accepts neighbours of the node before, or else all others: whichever have
-  // the greater weight.
+  // Accepts either the neighbours of the previous node or all others: whichever
+  // have the larger weight.
   void settle(int lane, bool is_near) {
     const bool near_wins = args_.law.near > args_.law.far;
     verdict_[lane] = is_near == near_wins ? Verdict::kAccept : Verdict::kReject;
   }
 
-  // Settles what needs a search. Entries of a sorted column that are spread
-  // evenly over the nodes stand near where this says; a look there says it more
-  // exactly, and the cache line around that place, or the next one, nearly
-  // always decides. All searches make a step together: their misses overlap.
+  // Decides the candidates that need a search. Interpolation finds the
+  // approximate position in a sorted column with evenly spread entries; a probe
+  // there refines it, and that cache line, or the next one, nearly always
+  // decides. All searches advance together, so that their misses overlap.
   void search() {
     int count = begin_searches();
     for (int i = 0; i < count; ++i)
@@ -206,7 +206,7 @@ class Node2vecGroup {
   // Entries equal to the candidate are in [low, high).
   struct Search {
     int lane;
-    bool missed;  // looked at a line in vain
+    bool missed;  // probed a line in vain
     int64_t low;
     int64_t high;
     int64_t place;   // of the next read
@@ -251,7 +251,7 @@ class Node2vecGroup {
     prefetch_item(args_.ascending, s->place);
   }
 
-  // Looks at one line of each search. Returns how many go on.
+  // Probes one line of each search. Returns the number of unfinished searches.
   int look(int count) {
     int left = 0;
     for (int i = 0; i < count; ++i) {
@@ -294,7 +294,7 @@ class Node2vecGroup {
     w->arrived = true;
   }
 
-  // After so many rejections: draws among all neighbours by their masses.
+  // After the last try: draws among all neighbours by their masses.
   bool move_exactly(Walker* w, WalkWatch* watch) {
     std::vector<index_t> sorted;
     if (args_.ascending == nullptr) {
@@ -330,7 +330,7 @@ class Node2vecGroup {
     return true;
   }
 
-  // Whether a neighbour is a node, after a report if not.
+  // Whether a neighbour is a node; reports it otherwise.
   bool holds(int64_t node, int64_t edge, WalkWatch* watch) const {
     if (static_cast<uint64_t>(node) < static_cast<uint64_t>(graph_.num_cols))
       return true;

@@ -1,4 +1,4 @@
-// Walks whose steps depend on the node before, too.
+// Second-order random walks.
 #pragma once
 
 #include "walk_graph.h"
@@ -18,9 +18,9 @@ struct Node2vecArgs {
   int threads;
 };
 
-// Writes the nodes [num_seeds, length + 1] and the edges [num_seeds, length]
-// of a walk from each seed. The first step is that of a first-order walk. A
-// walk stays at a node that has no neighbours. Seeds must be columns.
+// Writes the nodes [num_seeds, length + 1] and the edges [num_seeds, length] of
+// a walk from each seed. The first step is first-order. A walk stays at a node
+// without neighbours. Seeds must be columns.
 template <typename indptr_t, typename index_t>
 Status node2vec_walk(const Node2vecArgs<indptr_t, index_t>& args,
                      int64_t* nodes,

@@ -1,4 +1,4 @@
-// The nodes of a type that hops sample, numbered by first occurrence.
+// The nodes of one type that hops sample, numbered by first occurrence.
 #pragma once
 
 #include <vector>
@@ -20,8 +20,8 @@ struct ColumnRows {
   const uint32_t* tree;
 };
 
-// A set of nodes, each in a tree if `by_tree`. The columns of a hop are a part
-// of it, or of the set before it.
+// A set of nodes, each in a tree if `by_tree`. The columns of a hop are part of
+// it, or of the set before it.
 template <typename index_t>
 class NodeSet {
  public:
@@ -29,14 +29,14 @@ class NodeSet {
   Buffer<index_t> node;   // [size + 1] number -> node
   Buffer<uint32_t> tree;  // [size + 1] number -> tree, if by_tree
   int64_t num_columns;
-  int64_t first_column;            // its number
-  int64_t next_column;             // the number of the first of the next hop
+  int64_t first_column;            // number of the first column
+  int64_t next_column;             // number of the next hop's first column
   std::vector<int64_t> hop_nodes;  // columns of each hop
-  // [num_columns] of columns that were numbered, or empty if none occurs twice:
-  // the number of each that occurred before, which draws by it, or 0.
+  // [num_columns] of numbered columns, or empty if none occurs twice: the
+  // number of the column's first occurrence, which keys its draws, or 0.
   std::vector<uint32_t> repeated;
 
-  // For another call, which will add about `expected` nodes, each in a tree if
+  // Prepares a call that will add about `expected` nodes, each in a tree if
   // there are any.
   void begin_call(int64_t num_nodes, int64_t num_trees, int64_t expected) {
     num_nodes_ = num_nodes;
@@ -59,7 +59,7 @@ class NodeSet {
     open_ = false;
     size = 0;
   }
-  // An empty set. The columns of this hop stay.
+  // Empties the set. The columns of this hop stay.
   void open_beside_columns() {
     close();
     node.swap(old_node_);
@@ -68,8 +68,8 @@ class NodeSet {
     open();
   }
 
-  // Room for `most` nodes, and one more: a node is written before it is known
-  // to be new.
+  // Reserves memory for `most` nodes and one more: a node is written before its
+  // lookup shows whether it is new.
   void reserve(int64_t most) {
     node.reserve(most + 1, size);
     if (by_tree_)
@@ -78,7 +78,7 @@ class NodeSet {
       with_table([&](auto& table) { table.reserve(size, most - size); });
   }
 
-  // The columns are the nodes from `first` on.
+  // Sets the columns to the nodes from `first` on.
   void set_columns(int64_t first, int64_t last) {
     columns_are_old_ = false;
     first_column = first;
@@ -92,8 +92,8 @@ class NodeSet {
     return (columns_are_old_ ? old_tree_ : tree).data() + first_column;
   }
 
-  // Numbers the columns, which are the first nodes: duplicates, too, but add()
-  // finds the number of the first of them.
+  // Numbers the columns, which are the first nodes. Duplicates get numbers,
+  // too, but add() finds the number of the first occurrence.
   void number_columns() {
     with_table([&](auto& table) {
       for (int64_t i = 0; i < num_columns; ++i) {
@@ -108,13 +108,13 @@ class NodeSet {
     size = num_columns;
   }
 
-  // Makes columns of rows as they come; the set stays empty.
+  // Makes each row a column; the set stays empty.
   void set_columns_of(const index_t* row, int64_t n) {
     node.reserve(n + 1, 0);
     std::copy(row, row + n, node.data());
     set_columns(0, n);
   }
-  // Moves each column to the first of its rows, if there are any.
+  // Moves each column to the first of its rows, if it has any.
   void move_columns(const index_t* row, const int64_t* offset) {
     for (int64_t i = 0; i < num_columns; ++i)
       if (offset[i + 1] > offset[i])
@@ -148,7 +148,7 @@ class NodeSet {
   }
 
   // Adds rows and writes their numbers, unless `number` is null. Numbers may
-  // be written over the rows.
+  // overwrite the rows.
   template <typename number_t>
   void add(const ColumnRows<index_t>& rows, number_t* number) {
     with_table([&](auto& table) {
@@ -160,8 +160,8 @@ class NodeSet {
   }
 
  private:
-  // Table accesses in flight. Further ahead in disjoint trees stand rows of
-  // other trees, for which the hint would be wrong.
+  // Table accesses in flight. Disjoint trees prefetch less far: later rows
+  // belong to other trees, for which the hint would be wrong.
   static constexpr int64_t kPrefetch = 64;
   static constexpr int64_t kPrefetchInTree = 16;
   static constexpr uint32_t* kNoNumbers = nullptr;
@@ -195,8 +195,8 @@ class NodeSet {
                               rows.tree[i], number);
   }
 
-  // Adds from[begin .. end), which are of one tree. What is prefetched beyond
-  // is, too, or it is a wasted hint. Nothing branches.
+  // Adds from[begin .. end), all of one tree. Prefetches beyond the end are of
+  // the same tree, or wasted hints. Branch-free.
   template <bool in_tree, bool numbered, typename table_t, typename number_t>
   void add_run(table_t& table,
                const index_t* from,
@@ -228,7 +228,7 @@ class NodeSet {
 
   int64_t num_nodes_;
   bool by_tree_;
-  bool dense_;   // which of the tables is in use:
+  bool dense_;   // the table in use:
   bool narrow_;  // keys are below 2^32
   bool open_ = false;
   bool columns_are_old_ = false;

@@ -1,15 +1,15 @@
 // Numbers rows by first occurrence with several threads, as add_run() of
-// node_set.h does with one. Nothing depends on the number of threads:
+// node_set.h does with one. The result is independent of the number of threads:
 //
 //   propose  the entry of each unknown row becomes its least position, by an
 //            atomic minimum;
-//   count    rows that stand where their entry says are first occurrences;
-//   number   these get the next numbers, block by block in order;
+//   count    rows at the position in their entry are first occurrences;
+//   number   first occurrences get the next numbers, block by block in order;
 //   resolve  the others take the number of their first occurrence.
 //
-// With W the time of a hop on one thread, of which R relabels, T threads take
-// max(R, W / T) where one at a time relabels, and (W + R) / T where all do. W
-// is 3 R to 4 R, so it pays from five threads on.
+// Let W be the time of a hop on one thread, R of it for relabelling. T threads
+// take max(R, W / T) if one relabels at a time, and (W + R) / T if all do. W is
+// 3 R to 4 R, so this pays from five threads on.
 #pragma once
 
 #include <stdint.h>
@@ -27,16 +27,17 @@ template <typename index_t>
 class RowNumbering {
  public:
   static constexpr int kLeastThreads = 6;
-  static constexpr int64_t kLeastRows = 65536;  // below, regions cost more
+  static constexpr int64_t kLeastRows = 65536;  // below, parallel regions cost
+                                                // more
 
-  // Positions stand above the ids of a call until they are numbers.
+  // Until they are numbers, positions are offset by the ids of a call.
   static bool fits(int64_t size, int64_t num_rows) {
     return num_rows <= int64_t{TableBase::kMaxIds} - size;
   }
 
   // Writes the numbers of row[0 .. num_rows) and appends new nodes to node[0 ..
-  // size). Returns the new size. Nothing stops it halfway: the table would
-  // keep positions.
+  // size). Returns the new size. It cannot be interrupted: the table would keep
+  // positions.
   int64_t run(DenseTable& table,
               const index_t* row,
               int64_t num_rows,
@@ -91,7 +92,7 @@ class RowNumbering {
   }
 
  private:
-  static constexpr int64_t kBlock = 8192;   // work of one claim of a thread
+  static constexpr int64_t kBlock = 8192;   // work item of a thread
   static constexpr int64_t kPrefetch = 64;  // table accesses in flight
 
   std::vector<int64_t> count_;  // first occurrences before each block

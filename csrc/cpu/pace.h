@@ -1,4 +1,4 @@
-// When to work alone, because helpers come late.
+// Decides when to work alone, because team members are late.
 #pragma once
 
 #include <stdint.h>
@@ -7,15 +7,15 @@
 
 namespace gsample {
 
-// What a thread knows of the team that helps it. A team is as slow as its
-// slowest member: next to other busy processes, a member that waits for its
-// processor keeps all waiting, for milliseconds. So a thread whose team was
-// late works alone for a while, and for twice as long each time that it finds
-// the team late again: what is lost is a small part of the time, and a team
-// that is on time again is used again. Times are in nanoseconds.
+// How punctual a thread's team is. A team is as slow as its slowest member:
+// next to other busy processes, a member that waits for a CPU delays all, for
+// milliseconds. So a thread whose team was late works alone for a while, and
+// for twice as long each time the team is late again: this loses a small part
+// of the time, and uses a team again once it is on time. Times are in
+// nanoseconds.
 class Pace {
  public:
-  // Waking a sleeping thread takes less.
+  // More than it takes to wake a sleeping thread.
   static constexpr int64_t kLate = 500'000;
   static constexpr int64_t kFirstPause = 2'000'000;
   static constexpr int64_t kLastPause = 1'000'000'000;
@@ -24,8 +24,8 @@ class Pace {
 
   bool is_alone(int64_t now) const { return now < alone_until_; }
 
-  // Notes that the team has done its work at `now`, and for how long, at most,
-  // a member was off its processor.
+  // Notes that the team finished at `now`, and the longest time that a member
+  // was off its CPU.
   void ended(int64_t now, int64_t lateness) {
     if (lateness < kLate) {
       pause_ -= pause_ > kFirstPause ? pause_ / kPatience : pause_;

@@ -1,5 +1,5 @@
 // A Bloom filter of pairs (tree, node): most edges of a column lead out of a
-// subgraph, and a word in the first cache says so without a look into a table.
+// subgraph, and a word in the L1 cache rejects them without a table lookup.
 #pragma once
 
 #include <stdint.h>
@@ -14,11 +14,11 @@
 
 namespace gsample {
 
-// Two bits of a 32-bit word for each pair; the words of a tree are side by
-// side. Nodes are told apart by their low 32 bits.
+// Two bits of a 32-bit word per pair; the words of a tree are adjacent. Only
+// the low 32 bits of nodes are compared.
 class PairFilter {
  public:
-  // Makes it empty, for `size` pairs of about `trees` trees.
+  // Clears it, for `size` pairs of about `trees` trees.
   void clear(int64_t size, int64_t trees) {
     log2_words_ = kMinLog2;
     while (log2_words_ < kMaxLog2 && size >> log2_words_ > 0)
@@ -35,8 +35,8 @@ class PairFilter {
         1u << (hash >> 3 & 31) | 1u << (hash >> 8 & 31);
   }
 
-  // Writes the positions in [begin, end) whose node may be one of a tree, and
-  // returns how many; `found` has room for all.
+  // Writes the positions in [begin, end) whose node may belong to a tree, and
+  // returns their number; `found` has capacity for all.
   template <typename index_t>
   int scan(uint64_t tree,
            const index_t* nodes,
@@ -52,7 +52,7 @@ class PairFilter {
     }
 #endif
     const int shift = 32 - log2_tree_;
-    for (int64_t e = begin; e < end; ++e) {  // nothing branches
+    for (int64_t e = begin; e < end; ++e) {  // branch-free
       const uint32_t hash = static_cast<uint32_t>(nodes[e]) * kGolden;
       const uint32_t word = words[hash >> shift];
       found[count] = e;
@@ -71,7 +71,7 @@ class PairFilter {
   }
 
 #if defined(__x86_64__)
-  // Scans as many groups of eight as there are, and moves `begin` behind them.
+  // Scans the full groups of eight, and moves `begin` behind them.
   __attribute__((target("avx2"))) static int scan_avx2(const uint32_t* words,
                                                        int shift,
                                                        const int32_t* nodes,

@@ -30,7 +30,7 @@ int max_threads() {
   return threads ? std::max(1, atoi(threads)) : 4;
 }
 
-// Tests take as many threads as they like.
+// Tests set any number of threads.
 int num_cores() {
   return max_threads();
 }
@@ -52,7 +52,8 @@ int max_threads() {
 }
 
 int num_cores() {
-  cpu_set_t cores;  // too small for more than 1,024: then they are enough
+  cpu_set_t cores;  // a machine with more than 1,024 does not fit: it has
+                    // enough
   if (sched_getaffinity(0, sizeof cores, &cores) != 0)
     return CPU_SETSIZE;
   return CPU_COUNT(&cores);
@@ -66,8 +67,8 @@ int64_t nanoseconds(clockid_t clock) {
   return int64_t{1'000'000'000} * time.tv_sec + time.tv_nsec;
 }
 
-// How often the calling thread was taken off its processor. Where it waits of
-// itself, as for pages of a mapped file, it is not late.
+// The number of involuntary context switches of the calling thread. Voluntary
+// waits, as for pages of a mapped file, are not lateness.
 int64_t preemptions() {
   rusage usage;
   getrusage(RUSAGE_THREAD, &usage);
@@ -80,8 +81,8 @@ void raise(std::atomic<int64_t>& value, int64_t other) {
   }
 }
 
-// Runs the tasks on a team. Returns for how long a member was off its
-// processor: before it began, while it worked, or when it was done.
+// Runs the tasks on a team. Returns the longest time that a member was off its
+// CPU: before, during or after its work.
 int64_t run_on_team(int n, const std::function<void(int)>& task) {
   const int64_t called = nanoseconds(CLOCK_MONOTONIC);
   std::atomic<int64_t> lateness{0}, done{called};
@@ -141,8 +142,8 @@ namespace {
 
 constexpr std::chrono::milliseconds kPollInterval{100};
 
-// Python's own signal check, when the process is a Python one. The extension
-// is not linked against Python, so that one binary serves every version.
+// Python's own signal check, in Python processes. The extension does not link
+// against Python, so that one binary serves every version.
 struct PythonSignals {
   int (*is_initialized)();
   int (*acquire_gil)();
@@ -172,7 +173,7 @@ struct PythonSignals {
       return false;
     const int state = acquire_gil();
     const bool raised = check_signals() != 0;
-    if (raised)  // the Python side raises KeyboardInterrupt in its place
+    if (raised)  // the Python side raises KeyboardInterrupt instead
       clear_error();
     release_gil(state);
     return raised;

@@ -1,12 +1,12 @@
-// Reads of what comes next, which are announced to the processor.
+// Prefetches of memory that is read next.
 #pragma once
 
 #include <cstdint>
 
 namespace gsample {
 
-// Prefetches data[i], where i may be anything: what a malformed graph holds is
-// checked when it is used.
+// Prefetches data[i] for any i, even out of range: indices of a malformed graph
+// are checked on use.
 template <typename item_t>
 inline void prefetch_item(const item_t* data, int64_t i) {
   const uintptr_t offset = static_cast<uintptr_t>(i) * sizeof(item_t);

@@ -1,4 +1,4 @@
-// Sorting by radix.
+// Radix sort.
 #pragma once
 
 #include <stdint.h>
@@ -10,14 +10,13 @@
 
 namespace gsample {
 
-// Sorts by bits [low, low + count) of the items, a digit at a time from the
-// lowest; items whose digits are equal keep their order. `other` is room for as
-// many. Where the result is, is swapped into `items`.
+// Sorts by bits [low, low + count) of the items, from the lowest digit up;
+// stable. `other` has the same size. The result is swapped into `items`.
 inline void radix_sort(std::vector<uint64_t>& items,
                        std::vector<uint64_t>& other,
                        int low,
                        int count) {
-  constexpr int kDigit = 11;  // its counts stay in the first cache
+  constexpr int kDigit = 11;  // its counts fit in the L1 cache
   constexpr uint64_t kMask = (uint64_t{1} << kDigit) - 1;
   other.resize(items.size());
   for (int shift = low; shift < low + count; shift += kDigit) {
@@ -33,10 +32,10 @@ inline void radix_sort(std::vector<uint64_t>& items,
   }
 }
 
-// Sorts nodes, which are no negative numbers.
+// Sorts nodes, which are non-negative.
 template <typename index_t>
 void sort_nodes(index_t* begin, index_t* end) {
-  constexpr int64_t kFew = 1024;  // fewer are not worth counts of digits
+  constexpr int64_t kFew = 1024;  // below, digit counts do not pay
   if (end - begin < kFew)
     return std::sort(begin, end);
   static thread_local std::vector<uint64_t> items, other;

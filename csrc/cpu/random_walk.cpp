@@ -6,7 +6,7 @@ namespace gsample {
 
 namespace {
 
-// A group of walkers that take each step together: all look up their columns,
+// A group of walkers that make each step together: all look up their columns,
 // then all read their neighbours, so that the reads of a phase overlap.
 template <typename indptr_t, typename index_t, bool kPath>
 class WalkGroup {
@@ -51,7 +51,7 @@ class WalkGroup {
     return args_.graphs[kPath ? args_.path[step] : 0];
   }
 
-  // The draws of a step and of the next one.
+  // The draws of this step and the next.
   void draw(int64_t step) {
     for (int lane = 0; lane < kWalkLanes; ++lane)
       block_[lane] = step / 2;
@@ -62,7 +62,7 @@ class WalkGroup {
                   restart_[1]);
   }
 
-  // Sets the edge that each walker takes, -1 if none.
+  // Sets the edge of each walker's step, -1 if none.
   bool choose(int half, WalkWatch* watch) {
     bool holds = true;
     for (int lane = 0; lane < lanes_; ++lane) {
@@ -124,7 +124,7 @@ class WalkGroup {
     }
   }
 
-  // Takes the edges.
+  // Moves the walkers along their edges.
   bool move(int64_t step, int64_t* nodes, int64_t* edges, WalkWatch* watch) {
     const bool last = step + 1 == args_.length;
     const Graph& next = last ? *graph_ : graph(step + 1);

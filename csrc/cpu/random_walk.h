@@ -1,4 +1,4 @@
-// Walks whose steps depend on the node that they are at, and on nothing else.
+// First-order random walks: a step depends only on the current node.
 #pragma once
 
 #include "walk_graph.h"
@@ -17,10 +17,11 @@ struct RandomWalkArgs {
   int threads;
 };
 
-// Writes the nodes [num_seeds, length + 1] and the edges [num_seeds, length]
-// of a walk from each seed. Without a path a walk stays at a node that has no
-// neighbours, and a restart takes it back to its seed; with one, either ends
-// it, and what is left is -1. Seeds must be columns of the first graph.
+// Writes the nodes [num_seeds, length + 1] and the edges [num_seeds, length] of
+// a walk from each seed. Without a path, a walk stays at a node without
+// neighbours, and a restart returns it to its seed; with a path, either ends
+// the walk, and its remaining entries are -1. Seeds must be columns of the
+// first graph.
 template <typename indptr_t, typename index_t>
 Status random_walk(const RandomWalkArgs<indptr_t, index_t>& args,
                    int64_t* nodes,

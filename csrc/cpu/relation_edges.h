@@ -1,4 +1,4 @@
-// The edges of a relation that hops sample.
+// The edges of one relation that hops sample.
 #pragma once
 
 #include <algorithm>
@@ -10,10 +10,10 @@ namespace gsample {
 
 // The edges of a hop.
 struct Span {
-  int64_t first_column;  // its number
+  int64_t first_column;  // number of the first column
   int64_t num_columns;
-  int64_t edges;    // where the span starts in the buffers of edges
-  int64_t offsets;  // where its offsets start
+  int64_t edges;    // start of the span in the buffers of edges
+  int64_t offsets;  // start of its offsets
 };
 
 // Edges of all hops, or of one.
@@ -23,10 +23,10 @@ struct RelationEdges {
   std::vector<Span> spans;
   std::vector<int64_t> hop_edges;
   Buffer<int64_t> offsets;  // of all spans, num_columns + 1 each
-  // Of the columns of the last hop.
+  // Columns of the last hop.
   Buffer<indptr_t> start;   // first candidate
-  Buffer<indptr_t> length;  // ~length: take all
-  // Unless the caller has memory for them:
+  Buffer<indptr_t> length;  // ~length: select all
+  // Unless the caller provides memory for them:
   Buffer<indptr_t> edge;     // [size] selected edge
   Buffer<uint32_t> row;      // [size] number of its row
   Buffer<index_t> neighbor;  // [edges of the last hop] its row
@@ -35,7 +35,7 @@ struct RelationEdges {
     return offsets.data() + span.offsets;
   }
 
-  // Of the last hop.
+  // Offsets of the last hop.
   int64_t* offset() { return offsets.data() + spans.back().offsets; }
   indptr_t* hop_edge() { return edge.data() + spans.back().edges; }
   uint32_t* hop_row() { return row.data() + spans.back().edges; }
@@ -55,8 +55,8 @@ struct RelationEdges {
     length.reserve(num_columns);
   }
 
-  // Makes offsets of the counts that begin at offset()[1], and copies them
-  // unless `indptr` is null.
+  // Turns the counts from offset()[1] on into offsets, and copies them unless
+  // `indptr` is null.
   void add_up(indptr_t* indptr) {
     const int64_t n = spans.back().num_columns;
     int64_t* to = offset();

@@ -11,15 +11,15 @@ namespace gsample {
 
 namespace {
 
-constexpr int64_t kGrain = 256;        // columns of one task, at least
+constexpr int64_t kGrain = 256;        // fewest columns of a task
 constexpr int kLanes = 64;             // most columns of a block
-constexpr int64_t kBlockEdges = 2048;  // of a block of several columns
+constexpr int64_t kBlockEdges = 2048;  // in a block of several columns
 constexpr int64_t kInvalid = -2;
 
-// What select_weighted_*() select for one slot: the first weight whose
-// cumulative sum is above the draw in the sum of all; -1 if none is positive,
-// -2 if one is negative or not finite.
-// `fixed` [size] and `sums` [size / kWeightBlock + 1] are for this alone.
+// The selection of select_weighted_*() for one slot: the first weight whose
+// cumulative sum exceeds the draw; -1 if no weight is positive, -2 if one is
+// negative or not finite. `fixed` [size] and `sums` [size / kWeightBlock + 1]
+// are scratch.
 template <typename weight_t>
 inline __attribute__((always_inline)) int64_t choose(const weight_t* weight,
                                                      int64_t size,
@@ -102,7 +102,7 @@ class KernelSampler {
   }
 
  private:
-  // Reads where the columns of a block start; returns how many they are.
+  // Looks up the columns of a block; returns their number.
   int take(int64_t i, int64_t last) {
     int lanes = 0;
     ptr_[0] = 0;
@@ -151,7 +151,7 @@ class KernelSampler {
            0;
   }
 
-  // Where the kernel finds an operand of a block.
+  // The address of a block's operand for the kernel.
   const void* place(const RoleOperand& operand,
                     Buffer<char>& copy,
                     int64_t i,
@@ -169,7 +169,7 @@ class KernelSampler {
     return gather(data, bytes, lanes, copy);
   }
 
-  // The rows of the edges of a block: a copy, if it has several columns.
+  // The rows of a block's edges: a copy, if it has several columns.
   const char* gather(const char* data,
                      int64_t bytes,
                      int lanes,
@@ -184,7 +184,7 @@ class KernelSampler {
     return copy.data();
   }
 
-  // Finds which candidates the columns `before` hold.
+  // Searches the candidates in the columns `before`.
   bool search(int64_t i, int lanes) {
     const Matrix<indptr_t, index_t>& m = a_.matrix;
     found_.reserve(ptr_[lanes] + 1);
@@ -210,7 +210,7 @@ class KernelSampler {
     return true;
   }
 
-  // Returns false where a weight is none.
+  // Returns false if a weight is invalid.
   bool select(int64_t i, int lanes, int64_t* edge) {
     uint64_t id[kLanes] = {}, root[kLanes] = {}, draw[2 * kLanes];
     for (int lane = 0; lane < lanes; ++lane)
@@ -238,7 +238,7 @@ class KernelSampler {
         fixed_.data(), sums_.data());
   }
 
-  static constexpr int64_t kAhead = 8;  // columns whose rows are announced
+  static constexpr int64_t kAhead = 8;  // columns whose rows are prefetched
 
   const Args& a_;
   Entries<index_t> entries_;

@@ -10,7 +10,7 @@ namespace gsample {
 namespace {
 
 constexpr int64_t kBlock = 1024;             // columns of one task
-constexpr int64_t kKept = int64_t{1} << 16;  // columns of which memory is kept
+constexpr int64_t kKept = int64_t{1} << 16;  // columns whose memory is reused
 
 }  // namespace
 
@@ -25,7 +25,7 @@ ColumnsSampler<indptr_t>::ColumnsSampler(
   length_ = first_ + args.n;
 }
 
-// Calls body(begin, end) for blocks of columns, until one returns false.
+// Calls body(begin, end) on blocks of columns, until one call returns false.
 template <typename indptr_t>
 template <typename body_t>
 Status ColumnsSampler<indptr_t>::for_blocks(const body_t& body) const {
@@ -55,7 +55,7 @@ Status ColumnsSampler<indptr_t>::count(indptr_t* indptr) {
   });
   if (status != Status::kDone)
     return status;
-  // Columns that are taken repeatedly can exceed what can be counted.
+  // With repeated columns the number of edges may overflow.
   bool fits = true;
   indptr_t total = indptr[0] = 0;
   for (int64_t i = 1; i <= a_.n; ++i) {

@@ -7,17 +7,17 @@
 
 namespace gsample {
 
-// count() and then select(), into outputs of the caller.
+// Call count() and then select(); the caller owns the outputs.
 template <typename indptr_t>
 class ColumnsSampler {
  public:
   explicit ColumnsSampler(const SampleColumnsArgs<indptr_t>& args);
 
-  // Writes indptr [n + 1] of the result. kFault: a column is outside
-  // [0, all_cols) or no range of edges, or `indptr` cannot count the result.
+  // Writes indptr [n + 1] of the result. kFault: a column is outside [0,
+  // all_cols), its edges are out of range, or the result overflows `indptr`.
   Status count(indptr_t* indptr);
-  // Writes the position of each selected edge [indptr[n]], in slot order; all
-  // edges of a column come in the order of the relation.
+  // Writes the position of each selected edge [indptr[n]], in slot order; if
+  // all edges of a column are selected, in the order of the relation.
   Status select(const indptr_t* indptr, int64_t* edge) const;
 
  private:
@@ -31,8 +31,8 @@ class ColumnsSampler {
 
   const SampleColumnsArgs<indptr_t>& a_;
   Buffer<indptr_t> memory_;
-  indptr_t* first_;   // [n] first candidate in time
-  indptr_t* length_;  // [n] candidates; ~length: take all
+  indptr_t* first_;   // [n] first candidate within the time window
+  indptr_t* length_;  // [n] candidates; ~length: select all
 };
 
 }  // namespace gsample

@@ -1,22 +1,23 @@
 // Multi-hop neighbour sampling in phases over the whole frontier, so that
 // dozens of cache misses overlap:
 //
-//   count    offsets of the frontier's columns, temporal restriction, and how
-//            many edges each column gives;
+//   count    offsets of the frontier's columns, temporal restriction, and the
+//            number of edges to select in each column;
 //   select   draws, selected edges and their rows, chunk by chunk, by all
 //            threads;
 //   relabel  numbers of the rows by first occurrence, chunk by chunk in order,
 //            by one thread a node type at a time, while the other threads
 //            select; or afterwards by all of six or more, see number_rows.h.
 //
-// Hops are separated, because what a hop numbers says which columns the next
-// one has. Nothing depends on the number of threads: draws are counter-based
-// and relabelling goes by the canonical order (hop, relation, frontier, slot).
+// Hops are separate, because the numbers of one hop are the columns of the
+// next. The result is independent of the number of threads: draws are
+// counter-based and relabelling follows the canonical order (hop, relation,
+// frontier, slot).
 //
-// Where nodes are numbered once, rows become numbers, so edges are kept until
-// all hops are done. Where a rule makes frontiers, the numbers only tell which
-// rows are new, and edges go to the caller's memory, of which count() says how
-// much there must be. All else is the same.
+// If nodes are numbered once, rows become numbers, so edges stay in the
+// workspace until all hops are done. If a rule makes frontiers, the numbers
+// only show which rows are new, and edges go to the caller's memory, whose size
+// count() returns. The rest is shared.
 #include "sample_hops.h"
 
 #include <algorithm>
@@ -34,10 +35,10 @@ namespace gsample {
 
 namespace {
 
-constexpr int64_t kChunkEdges = 4096;       // work of one claim of a thread
+constexpr int64_t kChunkEdges = 4096;       // work item of a thread
 constexpr int64_t kParallelEdges = 8192;    // below, threads cost more
 constexpr int64_t kParallelColumns = 4096;  // likewise
-constexpr int64_t kCountBlock = 1024;       // columns counted together
+constexpr int64_t kCountBlock = 1024;       // columns per work item of count
 
 template <typename indptr_t, typename index_t>
 class HopSamplerCpu final : public HopSampler<indptr_t, index_t> {
@@ -205,8 +206,7 @@ class HopSamplerCpu final : public HopSampler<indptr_t, index_t> {
   }
   bool ok() const { return status() == Status::kDone; }
 
-  // Seeds come in order, duplicates included: a duplicate is a column of its
-  // own.
+  // Seeds stay in order, duplicates included: a duplicate is a separate column.
   void begin_type(int t, int64_t first_tree) {
     const NodeType& type = args_.types[t];
     const int64_t n = type.num_seeds;
@@ -254,14 +254,14 @@ class HopSamplerCpu final : public HopSampler<indptr_t, index_t> {
   void add_up(int r, indptr_t* indptr) {
     edges(r).add_up(indptr);
     const int64_t n = edges(r).hop_edges.back();
-    // Columns that are taken repeatedly can exceed what int32 counts.
+    // With repeated columns the number of edges may overflow int32.
     const int64_t most = std::numeric_limits<indptr_t>::max();
     if (indptr != nullptr && n > most)
       fault_.set(Fault::kOverflow, args_.relations[r].src, 0, n);
   }
 
-  // Room for the rows of this hop in the set of a type, which some rules begin
-  // again: with the columns, unless only rows are in the frontier.
+  // Reserves memory for this hop's rows in the set of a type. Some rules
+  // restart the set: with the columns, unless only rows are in the frontier.
   void make_room(int t) {
     Set& nodes = set(t);
     const bool begins =
@@ -285,7 +285,7 @@ class HopSamplerCpu final : public HopSampler<indptr_t, index_t> {
       nodes.add_columns();
   }
 
-  // By what the draws of equal columns differ, or null.
+  // The ids that distinguish the draws of equal columns, or null.
   const uint32_t* roots(const Set& columns) const {
     if (!in_batch_)
       return nullptr;
@@ -327,7 +327,7 @@ class HopSamplerCpu final : public HopSampler<indptr_t, index_t> {
       row[i] = relation.indices[edge[i]];
       bad |= static_cast<uint64_t>(row[i]) >= num_rows;
     }
-    // Rows that are numbered, or columns of a further hop, must be nodes.
+    // Rows that get numbers, or become columns of a further hop, must be nodes.
     bad &= next && (!keeps_order(rule_) || hop_ + 1 < options_.num_hops);
     if (bad)
       fault_.set(Fault::kIndices, chunk.relation, edge[begin], num_rows);
@@ -342,8 +342,8 @@ class HopSamplerCpu final : public HopSampler<indptr_t, index_t> {
     set(relation.src).add(rows, number);
   }
 
-  // Whether all threads relabel once they have selected: one by one, a thread
-  // would hold the others up. One relation has its rows in one array.
+  // Whether all threads relabel together after selecting: one at a time, a
+  // thread would delay the others. One relation has its rows in one array.
   bool relabels_together(int64_t total) const {
     constexpr int kLeast = RowNumbering<index_t>::kLeastThreads;
     return once_ && args_.num_relations == 1 && threads_ >= kLeast &&
@@ -351,7 +351,7 @@ class HopSamplerCpu final : public HopSampler<indptr_t, index_t> {
            set(args_.relations[0].src).adds_together(total);
   }
 
-  // The next columns of the only type, which are not numbered.
+  // Makes the rows the next columns of the only type, without numbers.
   void follow(const index_t* row) {
     if (rule_ == kWalkStep)
       set(0).move_columns(row, edges(0).offset());
@@ -375,7 +375,7 @@ class HopSamplerCpu final : public HopSampler<indptr_t, index_t> {
   const int threads_;
   HopWorkspace<indptr_t, index_t>& workspace_;
   int hop_ = 0;
-  bool in_batch_ = false;  // draws tell trees and repeated seeds apart
+  bool in_batch_ = false;  // draws distinguish trees and repeated seeds
   Interrupt interrupt_;
 };
 

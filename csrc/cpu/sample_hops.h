@@ -1,5 +1,5 @@
 // Multi-hop neighbour sampling on the CPU, for any number of node types and
-// relations. See sample_hops.cpp for how it works.
+// relations. sample_hops.cpp describes the algorithm.
 #pragma once
 
 #include <atomic>
@@ -12,17 +12,17 @@
 
 namespace gsample {
 
-// Rules of frontiers that a CPU alone has. Columns come as edges do, and are
-// not numbered: a node is as often a column as it was sampled.
+// Frontier rules for the CPU only. Columns follow the edges and are not
+// numbered: a node is a column each time it is sampled.
 constexpr Frontier kEveryEdge{4};  // the row of each edge
 constexpr Frontier kWalkStep{
-    5};  // that of each column, or where none is, itself
+    5};  // the row of each column's edge, or without an edge the column itself
 
 constexpr bool keeps_order(Frontier rule) {
   return rule == kEveryEdge || rule == kWalkStep;
 }
 
-// What went wrong inside a kernel: the first fault that a thread met.
+// The first fault that a thread found.
 struct Fault {
   enum Kind { kNone, kSeed, kIndptr, kIndices, kOverflow };
   std::atomic<int> kind{kNone};
@@ -40,49 +40,51 @@ struct Fault {
   }
 };
 
-// Where the edges of a relation at a hop go.
+// Output memory for the edges of a relation at a hop.
 template <typename index_t>
 struct HopOutput {
   int64_t* edge;
   index_t* row;
 };
 
-// Where a relation's edges go once nodes are numbered. `edge` may be null.
+// Output memory for a relation's edges once nodes are numbered. `edge` may be
+// null.
 struct EdgeOutput {
   int64_t* row;
   int64_t* col;
   int64_t* edge;
 };
 
-// Where a type's nodes go. `batch` may be null.
+// Output memory for a type's nodes. `batch` may be null.
 struct NodeOutput {
   int64_t* node;
   int64_t* batch;
 };
 
-// Samples hop after hop, in memory that its thread keeps: a thread has one
-// sampler at a time.
+// Samples hop after hop, in a workspace that its thread owns: one sampler per
+// thread at a time.
 template <typename indptr_t, typename index_t>
 class HopSampler {
  public:
   virtual ~HopSampler() = default;
 
-  // Nodes numbered once: all hops, then what they sampled.
+  // Numbers nodes once: runs all hops.
   virtual Status run() = 0;
   // [num_hops + 1] and [num_hops] counts.
   virtual const std::vector<int64_t>& hop_nodes(int type) const = 0;
   virtual const std::vector<int64_t>& hop_edges(int relation) const = 0;
-  // Outputs of the sizes that the counts sum to, one for each type (relation).
+  // Writes outputs, whose sizes are the sums of the counts, one per type
+  // (relation).
   virtual void write(const NodeOutput* nodes, const EdgeOutput* edges) = 0;
 
-  // Columns by a rule: begin(), then count(), select() and, for a further hop,
-  // columns(). Outputs have the sizes that the step before gave.
+  // Frontiers by a rule: begin(), then count(), select() and, for a further
+  // hop, columns(). Each step returns the sizes of the next step's outputs.
   virtual Status begin() = 0;
   // Writes indptr [num_columns + 1] of each relation.
   virtual Status count(int hop, indptr_t* const* indptr) = 0;
   // Writes the edges of each relation, with draws of its stream. In a batch
-  // they tell trees and repeated seeds apart. With `next`, the columns become
-  // those of the next hop.
+  // draws distinguish trees and repeated seeds. `next` moves the columns on to
+  // the next hop.
   virtual Status select(const std::vector<uint64_t>& streams,
                         bool in_batch,
                         const HopOutput<index_t>* out,
@@ -97,12 +99,12 @@ class HopSampler {
   Fault fault_;
 };
 
-// How hops number nodes. Without a rule once, over all hops: seeds with their
-// duplicates, then rows that are in no hop before, which are the next columns.
-// Edges are kept with these numbers until write().
-// With a rule rows stay nodes, outputs are the caller's, and each hop has the
-// columns that the rule takes of the rows; they ascend if `sorted`.
-// Keeps a reference to `args`.
+// Without a rule, hops number nodes once: seeds with their duplicates, then
+// rows that no earlier hop has, which are the next columns. Edges keep these
+// numbers until write().
+// With a rule, rows stay nodes, outputs belong to the caller, and the rule
+// makes the next columns of the rows; they ascend if `sorted`.
+// Holds a reference to `args`.
 template <typename indptr_t, typename index_t>
 std::unique_ptr<HopSampler<indptr_t, index_t>> make_hop_sampler(
     const NeighborSampleArgs<indptr_t, index_t>& args,

@@ -10,8 +10,8 @@ namespace gsample {
 
 namespace {
 
-// The weights that are left, as a Fenwick tree: node i (from 1) sums the
-// lowbit(i) weights up to and including position i - 1.
+// The remaining weights, as a Fenwick tree: node i (from 1) sums the lowbit(i)
+// weights up to and including position i - 1.
 class RemainingWeights {
  public:
   RemainingWeights(const int64_t* cum, int64_t n) : n_(n), tree_(n + 1) {
@@ -24,8 +24,7 @@ class RemainingWeights {
     }
   }
 
-  // The position that holds unit r when the weights that are left are laid
-  // end to end.
+  // The position of unit r in the concatenated remaining weights.
   int64_t find(uint64_t r) const {
     int64_t i = 0;
     for (int64_t step = top_; step > 0; step /= 2) {
@@ -74,7 +73,8 @@ int64_t sample_nodes(const int64_t* cum,
   const CumulativeWeights w{cum, 0, static_cast<uint64_t>(n)};
   if (replace)
     return select_many_weighted(draw, w, k, out);
-  // The law of select_weighted_without_replacement(), in O(n + k log n).
+  // The distribution of select_weighted_without_replacement(), in O(n + k log
+  // n).
   RemainingWeights weights(cum, n);
   uint64_t left = w.total();
   int64_t slot = 0;

@@ -5,10 +5,9 @@
 
 namespace gsample {
 
-// Selects `k` of `n` nodes, with the weights `cum` [n] (running sums, of which
-// `has_zero` says whether a weight is zero) or uniformly; without replacement,
-// k must not exceed n. Returns how many were selected: fewer where less have a
-// positive weight.
+// Selects `k` of `n` nodes, with weights `cum` [n] (running sums; `has_zero`: a
+// weight is zero) or uniformly; without replacement, k must not exceed n.
+// Returns the number of selected nodes: fewer if fewer have a positive weight.
 int64_t sample_nodes(const int64_t* cum,
                      bool has_zero,
                      int64_t n,

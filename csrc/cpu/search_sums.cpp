@@ -12,13 +12,13 @@ namespace gsample {
 
 namespace {
 
-// low[lane] = the first position whose sum is above r[lane], or the last one.
+// low[lane] = the first position whose sum exceeds r[lane], or the last one.
 void search_scalar(const CumulativeWeights& w,
                    const uint64_t* r,
                    int size,
                    int64_t* low) {
   std::fill(low, low + size, 0);
-  // It is in [low, low + length).
+  // The answer is in [low, low + length).
   for (uint64_t length = w.n; length > 1;) {
     const uint64_t half = length / 2;
     length -= half;
@@ -84,7 +84,7 @@ void search_sums(const Stream& draw,
                  int64_t begin,
                  int size,
                  int64_t* position) {
-  constexpr int kBlocks = kSearches / 2;  // of two draws each
+  constexpr int kBlocks = kSearches / 2;  // two draws per block
   uint64_t index[kBlocks], root[kBlocks], id[kBlocks];
   uint64_t first[kBlocks], second[kBlocks], r[kSearches];
   for (int i = 0; i < kBlocks; ++i) {

@@ -1,4 +1,4 @@
-// Many draws from one column of weights.
+// Vectorised weighted draws from one column.
 #pragma once
 
 #include <algorithm>
@@ -7,11 +7,11 @@
 
 namespace gsample {
 
-constexpr int kSearches = 32;  // that take turns
+constexpr int kSearches = 32;  // interleaved searches
 
-// position[i] = where select_weighted_with_replacement() finds draw begin + i,
-// for i in [0, size), size <= kSearches: `begin` is even. The misses of all
-// searches overlap. No step branches on what it reads.
+// position[i] = the selection of select_weighted_with_replacement() for draw
+// begin + i, for i in [0, size), size <= kSearches: `begin` is even. The misses
+// of all searches overlap. No branch depends on a read.
 void search_sums(const Stream& draw,
                  const CumulativeWeights& w,
                  int64_t begin,

@@ -1,5 +1,5 @@
-// Selects edges of columns: draws for a group of columns first, then the
-// selections, so that the vector unit makes the random numbers.
+// Selects edges of columns. The draws of a group of columns precede the
+// selections, so that the random numbers are vectorised.
 #pragma once
 
 #include "../core/hash.h"
@@ -26,8 +26,8 @@ struct Column {
 };
 
 // Writes all candidates (of positive weight), in the order of the graph. Most
-// columns are short: eight edges are written at a time up to `limit`, and the
-// columns that follow write over those that were too many.
+// columns are short: eight edges are written at a time up to `limit`, and later
+// columns overwrite the excess.
 template <typename indptr_t>
 inline void take_all(const Column<indptr_t>& c, const indptr_t* limit) {
   constexpr indptr_t kStep = 8;
@@ -46,25 +46,25 @@ inline void take_all(const Column<indptr_t>& c, const indptr_t* limit) {
       *out++ = c.start + i;
 }
 
-// Selects at random in the columns that it is given, a group of them at once.
+// Selects at random in its columns, one group at a time.
 template <typename indptr_t, typename index_t>
 class ColumnSelector {
  public:
-  // Prefetches what is selected of `indices`, unless that is null.
+  // Prefetches the selected `indices`, unless null.
   ColumnSelector(const index_t* indices,
                  bool weighted,
                  bool replace,
                  uint64_t key)
       : indices_(indices), weighted_(weighted), replace_(replace), key_(key) {}
 
-  // The columns that follow draw under another key.
+  // Later columns draw with another key.
   void use_key(uint64_t key) {
     if (key != key_)
       flush();
     key_ = key;
   }
 
-  // The selection is written at the latest by flush().
+  // The selection is written by flush() at the latest.
   void add(const Column<indptr_t>& column) {
     if (column.count > kGroupSlots ||
         (!weighted_ && static_cast<uint64_t>(column.length) > UINT32_MAX))
@@ -100,7 +100,7 @@ class ColumnSelector {
     lanes_ = slots_ = 0;
   }
 
-  // A column by itself.
+  // Selects in a large column on its own.
   void select_large(const Column<indptr_t>& c) {
     const Stream draw{key_, c.root, c.id};
     if (weighted_ && replace_)
@@ -112,7 +112,7 @@ class ColumnSelector {
   }
 
  private:
-  // Draws of a group live in the first-level cache: 2,048 of 8 bytes.
+  // A group's draws fit in the L1 cache: 2,048 of 8 bytes.
   static constexpr int kGroupLanes = 64;
   static constexpr int kGroupSlots = 64;
   static constexpr int kGroupDraws = 2048;
@@ -134,9 +134,9 @@ class ColumnSelector {
     __builtin_prefetch(w.cum + w.n - 1);
   }
 
-  // Guesses where each search of a group will end, so that the misses of all
-  // of them overlap. In a long column one look at the guess improves it: an
-  // error of e positions becomes one of about sqrt(e).
+  // Guesses where each search of a group will end, so that the misses of all of
+  // them overlap. In a long column one probe at the guess improves it: an error
+  // of e positions becomes one of about sqrt(e).
   void prefetch_searches() {
     for (int lane = 0; lane < lanes_; ++lane)
       guess_positions(column_[lane], lane);
@@ -170,7 +170,7 @@ class ColumnSelector {
     }
   }
 
-  // The position of weight `to` when that of `from` is known.
+  // The position of weight `to`, estimated from that of `from`.
   static uint64_t shift(uint64_t position,
                         uint64_t to,
                         uint64_t from,
@@ -178,11 +178,12 @@ class ColumnSelector {
     const double steps =
         (static_cast<double>(to) - static_cast<double>(from)) * density;
     const double moved = static_cast<double>(position) + steps;
-    constexpr double kFar = 1e18;  // find() cuts off what is too far
+    constexpr double kFar = 1e18;  // find() clamps larger values
     return static_cast<uint64_t>(std::min(std::max(moved, 0.0), kFar));
   }
 
-  // Starts from the guess for a slot's draw; what earlier slots took moves r.
+  // Starts from the guess for a slot's draw; selections of earlier slots move
+  // r.
   struct GroupGuess {
     const LaneDraws& draw;
     const uint64_t* first;
@@ -231,16 +232,16 @@ class ColumnSelector {
     finish_weighted(c, selected);
   }
 
-  // Makes edges of the positions in a column that were selected.
+  // Turns the positions selected in a column into edges.
   static void finish_weighted(const Column<indptr_t>& c, int64_t selected) {
     for (int64_t slot = 0; slot < selected; ++slot)
       c.out[slot] += c.start;
-    // Only weights that are no cumulative sums leave slots without a draw.
+    // Only weights that are not cumulative sums leave slots without a draw.
     std::fill(c.out + selected, c.out + c.count, c.start);
   }
 
-  // `taken` of select_floyd for many slots. It learns every value that the
-  // algorithm keeps: t when it is free, else n - k + slot, which is new.
+  // `taken` of select_floyd for many slots. It stores every value that the
+  // algorithm selects: t if it is free, else n - k + slot, which is new.
   class TakenSet {
    public:
     TakenSet(Buffer<uint64_t>& table, uint64_t n, uint32_t k) : first_(n - k) {
@@ -279,7 +280,7 @@ class ColumnSelector {
   bool replace_;
   uint64_t key_;
   int lanes_ = 0;
-  int slots_ = 0;  // of the lanes, even
+  int slots_ = 0;  // of the lanes, rounded up to even
   int stride_ = 0;
   Column<indptr_t> column_[kGroupLanes];
   uint64_t root_[kGroupLanes];

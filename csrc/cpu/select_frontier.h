@@ -1,5 +1,5 @@
-// The second phase of sampling: the edges that the counted columns of a
-// frontier give.
+// The second phase of sampling: selects the edges of the counted frontier
+// columns.
 #pragma once
 
 #include "count_columns.h"
@@ -7,14 +7,14 @@
 
 namespace gsample {
 
-// What ColumnCounter::count() says of the columns of a frontier.
+// The result of ColumnCounter::count() for the columns of a frontier.
 template <typename indptr_t, typename index_t>
 struct CountedColumns {
   const index_t* node;
-  const uint32_t* root;  // the tree whose draws a column uses, or null
+  const uint32_t* root;  // the tree that keys a column's draws, or null
   const indptr_t* start;
-  const indptr_t* length;  // its complement where all edges are taken
-  const int64_t* offset;   // where the edges of each column are written
+  const indptr_t* length;  // its complement if all edges are selected
+  const int64_t* offset;   // output position of each column's edges
 };
 
 // Writes the positions of the selected edges of the columns [begin, end) to

@@ -11,8 +11,8 @@ namespace gsample {
 
 namespace {
 
-// Floyd's algorithm, see core/select.h. With replacement, the bound of all
-// slots is the length, and nothing is taken.
+// Floyd's algorithm, see core/select.h. With replacement, every slot's bound is
+// the length, and no position counts as taken.
 void select_scalar(const uint64_t* length,
                    const uint64_t* count,
                    bool replace,

@@ -12,16 +12,16 @@ namespace gsample {
 
 namespace {
 
-constexpr int64_t kGrain = 2048;        // columns of one task, at least
-constexpr int64_t kEdgeGrain = 16384;   // edges of one task, at least
-constexpr int64_t kStrip = 8192;        // edges that are filtered at once
+constexpr int64_t kGrain = 2048;        // fewest columns of a task
+constexpr int64_t kEdgeGrain = 16384;   // fewest edges of a task
+constexpr int64_t kStrip = 8192;        // edges filtered at a time
 constexpr int64_t kPrefetch = 16;       // table accesses in flight
-constexpr int64_t kColumnsAhead = 16;   // columns whose edges are announced
-constexpr int64_t kPointersAhead = 48;  // columns whose pointers are announced
-constexpr int64_t kLinesAhead = 16;     // cache lines of a column, at most
+constexpr int64_t kColumnsAhead = 16;   // columns whose edges are prefetched
+constexpr int64_t kPointersAhead = 48;  // columns whose pointers are prefetched
+constexpr int64_t kLinesAhead = 16;     // most cache lines of a column
 
-// Cuts columns in parts with about as many edges each: where they begin, and
-// the end of the last one.
+// Splits columns into parts of about equal numbers of edges: the start of each,
+// and the end of the last.
 template <typename indptr_t>
 std::vector<int64_t> cut_columns(const indptr_t* indptr,
                                  int64_t num_cols,
@@ -41,7 +41,7 @@ std::vector<int64_t> cut_columns(const indptr_t* indptr,
 
 }  // namespace
 
-// Where each row id is among some rows, which may repeat it.
+// The positions of each row id in a list of rows, which may repeat it.
 class RowPlaces {
  public:
   static constexpr uint32_t kNone = UINT32_MAX;
@@ -59,7 +59,7 @@ class RowPlaces {
     }
   }
   void prefetch(uint64_t row) const { table_.prefetch(row); }
-  // The first place of a row, kNone if it has none. Threads may ask at a time.
+  // The first position of a row, or kNone. Thread-safe.
   uint32_t first(uint64_t row) {
     uint32_t place;
     return table_.find(row, &place) ? place : kNone;
@@ -73,9 +73,8 @@ class RowPlaces {
 
 namespace {
 
-// Announces what is read of columns to come, of which `n` are given: their
-// pointers first, then their edges. The processor itself would only notice
-// after some lines that these follow each other.
+// Prefetches the next `n` columns: first their pointers, then their edges. The
+// hardware prefetcher would only detect the sequence after some lines.
 template <typename indptr_t, typename index_t>
 void prefetch_columns(const Matrix<indptr_t, index_t>& matrix,
                       const int64_t* cols,
@@ -90,7 +89,7 @@ void prefetch_columns(const Matrix<indptr_t, index_t>& matrix,
                                         begin + kLinesAhead * kPerLine);
   for (int64_t e = begin; e < end; e += kPerLine) {
     __builtin_prefetch(matrix.indices + e);
-    asm volatile("");  // GCC 12 takes a loop of prefetches for a dead one
+    asm volatile("");  // GCC 12 removes a loop of prefetches as dead
   }
 }
 
@@ -122,7 +121,7 @@ Status slice_cols_indptr(const Matrix<indptr_t, index_t>& matrix,
     total += indptr[i + 1];
     indptr[i + 1] = static_cast<indptr_t>(total);
   }
-  // Columns that are taken repeatedly can exceed what int32 counts.
+  // With repeated columns the number of edges may overflow int32.
   if (total > static_cast<int64_t>(std::numeric_limits<indptr_t>::max()))
     return Status::kFault;
   return valid ? Status::kDone : Status::kFault;
@@ -151,8 +150,8 @@ void slice_cols_edges(const Matrix<indptr_t, index_t>& matrix,
   });
 }
 
-// Finds the edges of a part. Those of all columns follow each other: they are
-// looked at in strips, and belong to the column that holds their position.
+// Finds the edges of a part. The edges of all columns are consecutive: they are
+// filtered in strips, and belong to the column whose range has their position.
 template <typename indptr_t, typename index_t>
 void RowSlice<indptr_t, index_t>::collect(Part& part,
                                           const PairFilter& filter,
@@ -165,7 +164,7 @@ void RowSlice<indptr_t, index_t>::collect(Part& part,
     passed.reserve(last - first);
     return filter.scan(0, indices, first, last, passed.data());
   };
-  // Adds edge passed[i] to column v. `size` of them passed.
+  // Adds edge passed[i], of `size`, to column v.
   const auto add = [&](int64_t i, int64_t size, int64_t v) {
     if (i + kPrefetch < size)
       places.prefetch(indices[passed[i + kPrefetch]]);
@@ -202,7 +201,7 @@ void RowSlice<indptr_t, index_t>::collect(Part& part,
 
 template <typename indptr_t, typename index_t>
 Status RowSlice<indptr_t, index_t>::find(indptr_t* indptr) {
-  // Where columns begin if all of their edges stay: how work is divided.
+  // The start of each column if all its edges remain: this divides the work.
   const indptr_t* begin = matrix_.indptr;
   if (cols_ != nullptr) {
     if (slice_cols_indptr(matrix_, cols_, num_cols_, indptr, threads_) !=
@@ -237,7 +236,7 @@ Status RowSlice<indptr_t, index_t>::find(indptr_t* indptr) {
     total += counts_[v];
     indptr[v + 1] = static_cast<indptr_t>(total);
   }
-  // Rows that are taken repeatedly can exceed what int32 counts.
+  // With repeated rows the number of edges may overflow int32.
   if (total > static_cast<int64_t>(std::numeric_limits<indptr_t>::max()))
     return Status::kFault;
   return Status::kDone;

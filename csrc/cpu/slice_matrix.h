@@ -1,4 +1,4 @@
-// Parts of a sparse matrix in compressed columns.
+// Slices of a sparse matrix in CSC.
 #pragma once
 
 #include <stdint.h>
@@ -19,7 +19,7 @@ struct Matrix {
   int64_t num_edges;
 };
 
-// Whether a matrix has a column, with pointers inside of its edges.
+// Whether a column exists and its pointers are within the edges.
 template <typename indptr_t, typename index_t>
 bool is_column(const Matrix<indptr_t, index_t>& matrix, int64_t v) {
   return v >= 0 && v < matrix.num_cols && matrix.indptr[v] >= 0 &&
@@ -27,8 +27,8 @@ bool is_column(const Matrix<indptr_t, index_t>& matrix, int64_t v) {
          matrix.indptr[v + 1] <= matrix.num_edges;
 }
 
-// Where each of the columns `cols` [n] starts in A[:, cols]: indptr [n + 1].
-// kFault: a column is outside [0, num_cols), or `indptr` is malformed there.
+// The start of each column of `cols` [n] in A[:, cols]: indptr [n + 1]. kFault:
+// a column is outside [0, num_cols), or `indptr` is malformed there.
 template <typename indptr_t, typename index_t>
 Status slice_cols_indptr(const Matrix<indptr_t, index_t>& matrix,
                          const int64_t* cols,
@@ -49,8 +49,8 @@ void slice_cols_edges(const Matrix<indptr_t, index_t>& matrix,
 class PairFilter;
 class RowPlaces;
 
-// A[rows, cols], found in `find` and copied by `write`. A row that is taken
-// repeatedly gets its edges each time.
+// A[rows, cols], found by `find` and copied by `write`. A repeated row gets its
+// edges each time.
 template <typename indptr_t, typename index_t>
 class RowSlice {
  public:

@@ -23,8 +23,8 @@ void draw_ids(uint64_t key, uint64_t first, int slots, uint64_t* out) {
 
 }  // namespace
 
-// Fisher-Yates from the last stub down. The partner of a swap is known before
-// the swap is made, so its cache line can be on its way.
+// Fisher-Yates from the last stub down. The partner of a swap is known early,
+// so its cache line is prefetched.
 template <typename indptr_t, typename index_t>
 void configuration_model(const indptr_t* indptr,
                          int64_t num_nodes,
@@ -58,7 +58,7 @@ void rmat_edges(int scale,
                 uint64_t seed,
                 index_t* row,
                 index_t* col) {
-  const int slots = ((scale + 3) / 4 + 1) & ~1;  // 16 bits a level
+  const int slots = ((scale + 3) / 4 + 1) & ~1;  // 16 bits per level
   parallel_ranges(
       num_edges, 1 << 14, max_threads(), [&](int64_t begin, int64_t end) {
         uint64_t draw[16 * kLanes];

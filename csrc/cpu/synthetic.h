@@ -6,7 +6,7 @@
 namespace gsample {
 
 // Configuration model: every column v has indptr[v + 1] - indptr[v] stubs at
-// either end, and the stubs are matched by a uniform permutation.
+// either end, and a uniform permutation matches the stubs.
 template <typename indptr_t, typename index_t>
 void configuration_model(const indptr_t* indptr,
                          int64_t num_nodes,
@@ -14,8 +14,8 @@ void configuration_model(const indptr_t* indptr,
                          index_t* indices);
 
 // R-MAT (Chakrabarti, Zhan & Faloutsos, SDM 2004): an edge descends `scale`
-// levels of the adjacency matrix, each time into one of its quadrants (a, b;
-// c, d), whose probabilities are given in units of 2^-16, cumulated.
+// levels of the adjacency matrix, each time into one of its quadrants (a, b; c,
+// d), whose cumulative probabilities are in units of 2^-16.
 template <typename index_t>
 void rmat_edges(int scale,
                 int64_t num_edges,

@@ -1,7 +1,7 @@
-// Tables that map a sampled node to its local id, kept between calls.
+// Tables that map a sampled node to its local id, reused between calls.
 //
-// Neither is cleared after a call: entries hold `base + local id`, every call
-// takes a higher base, and what lies below the current base counts as absent.
+// No table is cleared after a call: entries hold `base + local id`, every call
+// has a higher base, and values below the current base count as absent.
 #pragma once
 
 #include <stdint.h>
@@ -15,8 +15,8 @@ namespace gsample {
 // The base of the current call. 0 marks an entry that was never written.
 class TableBase {
  public:
-  // True when the table must be cleared: the bases ran out, or the last call
-  // did not come to its end.
+  // Whether the table must be cleared: the bases ran out, or the last call was
+  // interrupted.
   bool begin_call() {
     const bool clear = open_ || base_ > kMaxIds;
     if (clear)
@@ -50,8 +50,8 @@ class DenseTable {
     if (num_nodes > size_) {
       free(entries_);
       size_ = 0;
-      // Pages of calloc are zero without being touched, so that a small
-      // batch on a large graph does not pay for the graph.
+      // calloc's pages are zero without being touched, so a small batch does
+      // not pay for a large graph.
       entries_ = static_cast<uint32_t*>(calloc(num_nodes, sizeof(uint32_t)));
       if (entries_ == nullptr)
         throw std::bad_alloc();
@@ -65,7 +65,7 @@ class DenseTable {
   void reserve(uint64_t, uint64_t) {}
   void prefetch(uint64_t key) const { __builtin_prefetch(entries_ + key, 1); }
 
-  // The local id of `key`, which becomes `next` when it has none yet.
+  // The local id of `key`; a new key gets the id `next`.
   uint32_t find_or_insert(uint64_t key, uint32_t next) {
     const uint32_t base = base_.get();
     const uint32_t entry = entries_[key];
@@ -74,8 +74,7 @@ class DenseTable {
     return id;
   }
 
-  // Lowers the id of `key`, which may have none yet. Several threads may call
-  // it at a time.
+  // Lowers the id of `key`, which may be absent. Thread-safe.
   void propose(uint64_t key, uint32_t id) {
     const uint32_t base = base_.get(), wanted = base + id;
     uint32_t entry = __atomic_load_n(entries_ + key, __ATOMIC_RELAXED);
@@ -84,7 +83,7 @@ class DenseTable {
                                         __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
     }
   }
-  // Of a key that has an id.
+  // The id of a key that is present.
   uint32_t get(uint64_t key) const { return entries_[key] - base_.get(); }
   void set(uint64_t key, uint32_t id) { entries_[key] = base_.get() + id; }
 
@@ -94,8 +93,8 @@ class DenseTable {
   TableBase base_;
 };
 
-// A dense table answers faster once a batch may touch 1 node in kDenseRatio; a
-// hash table stays in the cache when it does not.
+// A dense table is faster once a batch may touch 1 node in kDenseRatio; below,
+// a hash table fits in the cache.
 inline bool prefers_dense(int64_t num_nodes, int64_t expected) {
   constexpr int64_t kDenseRatio = 32;
   constexpr int64_t kMaxDense = int64_t{1} << 26;
@@ -103,11 +102,11 @@ inline bool prefers_dense(int64_t num_nodes, int64_t expected) {
 }
 
 // Open addressing, at most half full. A key starts at the high bits of its
-// product with 2^64 / phi (Knuth, TAOCP 6.4): one multiplication, where mix64()
-// takes two in each of prefetch() and find_or_insert(). It spreads ids that are
-// next to each other, but crowds those of some strides; so a key that finds
-// kNear entries taken goes on in strides of its own. With 32-bit keys a cache
-// line has eight entries.
+// product with 2^64 / phi (Knuth, TAOCP 6.4): one multiplication, while mix64()
+// takes two in each of prefetch() and find_or_insert(). This spreads
+// consecutive ids, but crowds those of some strides; so a key that finds kNear
+// entries taken continues with its own stride. With 32-bit keys a cache line
+// has eight entries.
 template <typename key_t>
 class HashTable {
  public:
@@ -117,7 +116,7 @@ class HashTable {
   }
   void end_call(uint32_t ids_used) { base_.end_call(ids_used); }
 
-  // Room for `extra` keys beside the `size` that the table holds.
+  // Reserves memory for `extra` keys besides the table's `size`.
   void reserve(uint64_t size, uint64_t extra) {
     uint64_t capacity = capacity_ > 0 ? capacity_ : 256;
     while (capacity < 2 * (size + extra))
@@ -125,7 +124,7 @@ class HashTable {
     if (capacity == capacity_)
       return;
     const Buffer<Entry> old = std::move(entries_);
-    // No entries, should there be no memory for them.
+    // Empty if the allocation fails.
     const uint64_t old_capacity = std::exchange(capacity_, 0);
     entries_.reserve(capacity);
     capacity_ = capacity;
@@ -140,7 +139,7 @@ class HashTable {
     __builtin_prefetch(&entries_[start(key)], 1);
   }
 
-  // Whether the table holds `key`. Several threads may ask at a time.
+  // Whether the table contains `key`. Thread-safe.
   bool find(uint64_t key, uint32_t* id) {
     const Entry& entry = slot(key);
     *id = entry.value - base_.get();
@@ -168,7 +167,7 @@ class HashTable {
     return key * 0x9E3779B97F4A7C15ull >> shift_;
   }
 
-  // Where `key` is, or the free entry where it belongs.
+  // The entry of `key`, or the free entry for it.
   Entry& slot(uint64_t key) {
     const uint64_t mask = capacity_ - 1;
     const uint32_t base = base_.get();

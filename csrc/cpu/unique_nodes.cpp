@@ -13,11 +13,11 @@ namespace gsample {
 namespace {
 
 constexpr int64_t kPrefetch = 16;  // table accesses in flight
-// With more nodes for each id, sorting is faster than a pass over all nodes.
+// With more nodes per id, sorting is faster than a scan over all nodes.
 constexpr int64_t kNodesPerId = 1024;
 
-// Numbers ids by first occurrence: writes the distinct ones and returns how
-// many there are, or -1.
+// Numbers ids by first occurrence: writes the distinct ones and returns their
+// number, or -1.
 template <typename table_t, typename id_t>
 int64_t number(table_t& table,
                const id_t* id,
@@ -34,7 +34,7 @@ int64_t number(table_t& table,
       table.prefetch(id[i + kPrefetch]);
     if (static_cast<uint64_t>(id[i]) >= static_cast<uint64_t>(num_nodes))
       return -1;    // the next call clears the table
-    *node = id[i];  // there is room for n, and no more than i are written
+    *node = id[i];  // there is room for n, and at most i are written
     const uint32_t found = table.find_or_insert(id[i], next);
     local[i] = static_cast<id_t>(found);
     node += found == next;
@@ -58,7 +58,7 @@ int64_t number(const id_t* id,
   return prefers_dense(num_nodes, n) ? by(dense) : by(hash);
 }
 
-// A set of nodes, one bit each, that tells how many are below one.
+// A set of nodes, one bit each, that counts the nodes below a node.
 class NodeBits {
  public:
   explicit NodeBits(int64_t num_nodes)
@@ -66,9 +66,9 @@ class NodeBits {
 
   void insert(uint64_t id) { bits_[id / 64] |= uint64_t{1} << id % 64; }
 
-  // Writes the nodes in ascending order, and counts them; `node` has room for
-  // `room`. Where most words have some, a processor cannot predict how many:
-  // four are written whether they are there or not.
+  // Writes the nodes in ascending order, and counts them; `node` has capacity
+  // `room`. If most words have some, their number is unpredictable: four are
+  // always written.
   int64_t number(int64_t* node, int64_t room) {
     constexpr int kAtOnce = 4;
     const bool guesses = 2 * room >= 3 * static_cast<int64_t>(bits_.size());
@@ -102,7 +102,7 @@ class NodeBits {
   std::unique_ptr<uint32_t[]> before_;
 };
 
-// Ids below 2^32 with their places, both in a number, that are sorted.
+// Sorts ids below 2^32 with their positions, both in one number.
 template <typename id_t>
 int64_t number_by_radix(const id_t* id,
                         int64_t n,
@@ -160,7 +160,7 @@ int64_t number_ascending(const id_t* id,
                          int64_t* node,
                          id_t* local) {
   uint64_t highest = 0;
-  for (int64_t i = 0; i < n; ++i)  // negative ids are the highest
+  for (int64_t i = 0; i < n; ++i)  // negative ids become the largest
     highest = std::max(highest, static_cast<uint64_t>(id[i]));
   if (n > 0 && highest >= static_cast<uint64_t>(num_nodes))
     return -1;

@@ -1,4 +1,4 @@
-// Distinct nodes, and the number of each.
+// Distinct nodes, and the local id of each.
 #pragma once
 
 #include <stdint.h>
@@ -7,7 +7,7 @@ namespace gsample {
 
 // Numbers distinct ids by first occurrence, or in ascending order. `node` [n]
 // receives the ids in that order, `local` [n] the number of each id; returns
-// how many there are, or -1 if an id is outside [0, num_nodes).
+// the number of distinct ids, or -1 if an id is outside [0, num_nodes).
 template <typename id_t>
 int64_t unique_nodes(const id_t* id,
                      int64_t n,

@@ -1,4 +1,4 @@
-// What walks read, and how they report what is wrong with it.
+// Inputs of walks, and reports of faults in them.
 #pragma once
 
 #include <stdint.h>
@@ -14,7 +14,7 @@
 
 namespace gsample {
 
-// `v` has not been checked yet: the sum must wrap around.
+// `v` is unchecked: the sum must wrap around.
 template <typename graph_t>
 inline void prefetch_column(const graph_t& graph, int64_t v) {
   const uint64_t next = static_cast<uint64_t>(v) + 1;
@@ -22,7 +22,7 @@ inline void prefetch_column(const graph_t& graph, int64_t v) {
   prefetch_item(graph.indptr, static_cast<int64_t>(next));  // the next line?
 }
 
-// Where a graph is malformed.
+// Location of a fault in a graph.
 struct WalkFault {
   bool at_edge;  // an entry of `indices` is out of range, else a column is
   int graph;
@@ -55,10 +55,10 @@ class WalkWatch {
   WalkFault fault_{};
 };
 
-// Walkers that take turns, so that their cache misses overlap.
+// Interleaved walkers, whose cache misses overlap.
 constexpr int kWalkLanes = 64;
 
-// Runs body(first, count) for the walkers in groups of kWalkLanes.
+// Runs body(first, count) on groups of kWalkLanes walkers.
 template <typename body_t>
 void for_walk_groups(int64_t num_walkers, int threads, const body_t& body) {
   const int64_t groups = (num_walkers + kWalkLanes - 1) / kWalkLanes;

@@ -1,4 +1,4 @@
-// Copies a sample from the workspace into its outputs.
+// Copies a sample from the workspace to its outputs.
 #pragma once
 
 #include <algorithm>
@@ -10,11 +10,11 @@
 
 namespace gsample {
 
-constexpr int64_t kWriteEdges = 65536;  // work of one claim of a thread
+constexpr int64_t kWriteEdges = 65536;  // work item of a thread
 
-// Writes value `first + i` at [offset[i], offset[i + 1]) for i in [a, b).
-// Most columns have a few edges only: eight are written at a time, and the
-// next column writes over those that were too many.
+// Writes value `first + i` at [offset[i], offset[i + 1]) for i in [a, b). Most
+// columns have only a few edges: eight are written at a time, and the next
+// column overwrites the excess.
 inline void fill_columns(const int64_t* offset,
                          int64_t a,
                          int64_t b,

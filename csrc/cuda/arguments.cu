@@ -1,4 +1,4 @@
-// Writes what it was given as arguments to memory.
+// Writes its arguments to memory.
 #include "arguments.h"
 
 #include <algorithm>

@@ -8,7 +8,7 @@ namespace gsample {
 
 constexpr uint32_t kAllLanes = 0xFFFFFFFF;
 
-// Sums are those modulo 2^64.
+// Sums are modulo 2^64.
 __device__ inline int64_t add(int64_t a, int64_t b) {
   return static_cast<int64_t>(static_cast<uint64_t>(a) +
                               static_cast<uint64_t>(b));
@@ -19,13 +19,13 @@ struct BlockSums {
   int64_t warp[32];
 };
 
-// The sum of `value` over the threads before this one, and over all. Every
-// thread of the block must call it.
+// The sum of `value` over the threads before this one, and over all. All
+// threads of the block must call it.
 __device__ inline int64_t sum_before(int64_t value,
                                      BlockSums& shared,
                                      int64_t* all) {
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  int64_t sum = value;  // of the lanes up to this one
+  int64_t sum = value;  // of the lanes up to and including this one
   for (int step = 1; step < 32; step *= 2) {
     const int64_t before = __shfl_up_sync(kAllLanes, sum, step);
     sum = add(sum, lane >= step ? before : 0);
@@ -39,7 +39,7 @@ __device__ inline int64_t sum_before(int64_t value,
     earlier = add(earlier, i < warp ? shared.warp[i] : 0);
     *all = add(*all, shared.warp[i]);
   }
-  __syncthreads();  // `shared` is free again
+  __syncthreads();  // `shared` may be reused
   return static_cast<int64_t>(static_cast<uint64_t>(add(earlier, sum)) -
                               static_cast<uint64_t>(value));
 }
@@ -50,7 +50,7 @@ __device__ inline int64_t sum_block(int64_t value, BlockSums& shared) {
   return all;
 }
 
-// Of the `totals` [blocks] that blocks wrote before a grid barrier: the sum
+// From the `totals` [blocks] that blocks wrote before a grid barrier: the sum
 // over the blocks before this one, and over all.
 __device__ inline int64_t sum_blocks_before(const int64_t* totals,
                                             BlockSums& shared,
@@ -64,8 +64,8 @@ __device__ inline int64_t sum_blocks_before(const int64_t* totals,
   return sum_block(before, shared);
 }
 
-// The part of [0, size) that a block has to itself: parts are in the order of
-// blocks, and as equal as they can be.
+// A block's part of [0, size): parts are in the order of blocks, and as equal
+// as possible.
 struct BlockRange {
   int64_t begin;
   int64_t end;

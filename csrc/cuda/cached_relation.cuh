@@ -1,4 +1,4 @@
-// Reads of neighbour lists, in the graph or in the cache of them.
+// Reads of adjacency lists, from the graph or its cache.
 #pragma once
 
 #include "cached_relation.h"
@@ -6,16 +6,16 @@
 
 namespace gsample {
 
-// Edges that a block reads of lists of its first relations. They are added to
-// the counts of caches at its end: all blocks would wait for the same word at
-// each list. Edges of a launch have 31 bits.
+// Edges that a block reads from lists of its first relations. They are added to
+// the cache's counts when the block ends: per list, all blocks would wait for
+// the same word. Edges of a launch have 31 bits.
 struct BlockReads {
   static constexpr int kRelations = 8;
   uint32_t cached[kRelations];
   uint32_t all[kRelations];
 };
 
-// By all threads of a block; a barrier must follow.
+// Called by all threads of a block; a barrier must follow.
 __device__ inline void clear_reads(BlockReads& reads) {
   for (unsigned r = threadIdx.x; r < BlockReads::kRelations; r += blockDim.x)
     reads.cached[r] = reads.all[r] = 0;
@@ -34,7 +34,7 @@ __device__ const index_t* read_list(
                    : graph.cache + start + (column.start - graph.indptr[v]);
 }
 
-// Counts edges of a list of relation r, by one thread.
+// Counts edges of a list of relation r; called by one thread.
 template <typename indptr_t, typename index_t>
 __device__ void note_read(const CachedRelation<indptr_t, index_t>& graph,
                           int r,
@@ -52,7 +52,8 @@ __device__ void note_read(const CachedRelation<indptr_t, index_t>& graph,
   Atomic<int64_t>(graph.cache_reads[1]).fetch_add(edges, kRelaxed);
 }
 
-// Adds what a block read of relation r, by one of its threads, after a barrier.
+// Adds a block's reads of relation r; called by one of its threads, after a
+// barrier.
 template <typename indptr_t, typename index_t>
 __device__ void add_reads(const CachedRelation<indptr_t, index_t>& graph,
                           int r,

@@ -11,8 +11,8 @@ struct ColumnBounds {
   int64_t length;
 };
 
-// The bounds of column v, which stands at position i of a list. No edges, and
-// a report, if there is no such column or it is no range of edges.
+// The bounds of column v, at position i of a list. If there is no such column
+// or its edges are out of range: no edges, and a report.
 template <typename indptr_t>
 __device__ ColumnBounds read_bounds(const indptr_t* indptr,
                                     int64_t num_cols,
@@ -32,7 +32,7 @@ __device__ ColumnBounds read_bounds(const indptr_t* indptr,
   return {start, end - start};
 }
 
-// Sums count(i) over the part of [0, n) that each block has: totals [blocks].
+// Sums count(i) over each block's part of [0, n): totals [blocks].
 template <typename count_t>
 __device__ void count_items(const count_t& count,
                             int64_t n,
@@ -48,8 +48,8 @@ __device__ void count_items(const count_t& count,
 }
 
 // Calls emit(i, sum of count() before i) for the i in [0, n), and returns the
-// sum over all. By all threads of a grid, when count_items() was called by as
-// many blocks, and all of them wrote `totals`.
+// total. Called by all threads of a grid, after count_items() ran with as many
+// blocks and all of them wrote `totals`.
 template <typename count_t, typename emit_t>
 __device__ int64_t emit_items(const count_t& count,
                               const emit_t& emit,
@@ -71,7 +71,7 @@ __device__ int64_t emit_items(const count_t& count,
   return all;
 }
 
-// Both, in a cooperative launch. count(i) is called twice.
+// Both steps, in a cooperative launch. count(i) is called twice.
 template <typename count_t, typename emit_t>
 __device__ int64_t number_items(const count_t& count,
                                 const emit_t& emit,
@@ -83,9 +83,9 @@ __device__ int64_t number_items(const count_t& count,
   return emit_items(count, emit, n, totals, shared);
 }
 
-// Writes begin [n + 1]: the sums of count(i) over earlier i, and over all,
-// which is reported as the size, and as a fault if `indptr_t` cannot hold it.
-// count(i), which it can hold, is called once.
+// Writes begin [n + 1]: the sums of count(i) over earlier i, and the total,
+// which is reported as the size, and as a fault if it overflows `indptr_t`. A
+// single count(i) always fits, and is called once.
 template <typename indptr_t, typename count_t>
 __device__ void write_offsets(const count_t& count,
                               int64_t n,
@@ -114,7 +114,7 @@ __device__ void write_offsets(const count_t& count,
     note_fault(report, Report::kOverflow, n, all);
 }
 
-// Notes a fault if ptr [batches + 1] does not ascend from 0 to `size`.
+// Reports a fault unless ptr [batches + 1] ascends from 0 to `size`.
 __device__ inline void check_ptr(const int64_t* ptr,
                                  int64_t batches,
                                  int64_t size,

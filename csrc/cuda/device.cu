@@ -18,8 +18,8 @@ std::string name_of(cudaError_t error) {
          cudaGetErrorName(error) + ")";
 }
 
-// Pinned memory of a thread, for reports: a copy to other memory of the host
-// takes a way of its own in the driver.
+// A thread's pinned memory for reports: the driver copies to pageable memory on
+// a slower path.
 class Pinned {
  public:
   static constexpr size_t kBytes = 1 << 16;
@@ -28,12 +28,12 @@ class Pinned {
     if (cudaHostAlloc(&memory_, kBytes, cudaHostAllocPortable) == cudaSuccess)
       return;
     memory_ = nullptr;
-    cudaGetLastError();  // no error of a later call
+    cudaGetLastError();  // not left for a later call
   }
   ~Pinned() { cudaFreeHost(memory_); }
   Pinned(const Pinned&) = delete;
 
-  // Null if there is no room for these bytes.
+  // Null if the bytes do not fit.
   void* get(size_t bytes) const { return bytes <= kBytes ? memory_ : nullptr; }
 
  private:
@@ -41,7 +41,7 @@ class Pinned {
 };
 
 // A query would end the capture of a CUDA graph in another thread, unless this
-// thread says that it is safe. After an error no kernel runs any more.
+// thread declares it safe. After an error no kernel runs any more.
 class Query {
  public:
   Query() {
@@ -50,7 +50,7 @@ class Query {
   }
   ~Query() {
     cudaThreadExchangeStreamCaptureMode(&mode_);
-    cudaGetLastError();  // no error of a later call
+    cudaGetLastError();  // not left for a later call
   }
   Query(const Query&) = delete;
 
@@ -75,7 +75,7 @@ void copy_to_host(void* to,
     std::memcpy(to, at, bytes);
 }
 
-// Of memory that is not pinned, CUDA makes a copy of its own first.
+// CUDA first stages a copy of memory that is not pinned.
 void copy_to_device(void* to,
                     const void* from,
                     size_t bytes,
@@ -133,13 +133,13 @@ void throw_cuda_error(const char* what, int error) {
                            name_of(static_cast<cudaError_t>(error)));
 }
 
-// Not cudaPeekAtLastError: torch clears the error that it throws, and the last
-// error of this runtime, which is linked statically, is not that of torch's. An
-// error that ended the device's context is the result of every later call.
+// Not cudaPeekAtLastError: torch clears the errors it throws, and this runtime
+// is linked statically, so its last error is not that of torch's. Every later
+// call returns an error that ended the device's context.
 DeviceState device_state() {
   size_t free_bytes = 0, all_bytes = 0;
   const cudaError_t error = cudaMemGetInfo(&free_bytes, &all_bytes);
-  cudaGetLastError();  // no error of a later call
+  cudaGetLastError();  // not left for a later call
   if (error == cudaSuccess || error == cudaErrorMemoryAllocation)
     return {"", static_cast<int64_t>(free_bytes)};
   return {name_of(error), 0};
@@ -147,7 +147,7 @@ DeviceState device_state() {
 
 }  // namespace gsample
 
-// For torch_gsample/placement.py. An error is no error of a later call.
+// For torch_gsample/placement.py. An error is cleared here.
 extern "C" __attribute__((visibility("default"))) int gsample_register_host(
     void* memory,
     size_t bytes) {

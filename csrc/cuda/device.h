@@ -1,4 +1,4 @@
-// What the operators in bind/ need of a device, without CUDA's headers:
+// The device services that the operators in bind/ use, without CUDA's headers:
 // device.cu for a GPU, emu/device.cpp for the emulator.
 #pragma once
 
@@ -12,36 +12,36 @@ using EventHandle = void*;   // a cudaEvent_t
 
 struct LaunchShape {
   int blocks;
-  int threads;  // of a block
+  int threads;  // per block
 };
 
-// Copies to the host and waits until the copy, and all that the stream did
-// before, is done.
+// Copies to the host and waits for the copy, and all earlier work of the
+// stream, to finish.
 void copy_to_host(void* to, const void* from, size_t bytes, StreamHandle);
 
-// Copies to the device. `from` may be used again at once.
+// Copies to the device. `from` may be reused at once.
 void copy_to_device(void* to, const void* from, size_t bytes, StreamHandle);
 
-// Whether the stream has nothing to do. No CUDA graph may record it.
+// Whether the stream is idle. Not allowed during the capture of a CUDA graph.
 bool is_idle(StreamHandle);
 
-// Whether a CUDA graph records the stream.
+// Whether the stream is captured into a CUDA graph.
 bool is_captured(StreamHandle);
 
-// An event after all that the stream has to do now.
+// An event after all current work of the stream.
 EventHandle record_event(StreamHandle);
 
-// Whether the stream has reached an event, which is destroyed then.
+// Whether the stream has reached an event; destroys the event if so.
 bool event_passed(EventHandle);
 
-// Where kernels find what is at `host`, null unless it is pinned memory.
+// The device's address of `host`, or null unless it is pinned memory.
 const void* device_address(const void* host);
 
-// Fills memory that a kernel must not read before it wrote it: only in the
+// Fills memory that a kernel must not read before writing it: only in the
 // emulator.
 void poison(void* memory, size_t bytes);
 
-// Raises the text of an error of CUDA's runtime.
+// Raises an exception with the text of a CUDA runtime error.
 [[noreturn]] void throw_cuda_error(const char* what, int error);
 
 }  // namespace gsample

@@ -1,4 +1,4 @@
-// What CUDA's runtime reports of the current device: device.cu for a GPU,
+// The CUDA runtime's report on the current device: device.cu for a GPU,
 // emu/device.cpp for the emulator.
 #pragma once
 
@@ -9,7 +9,7 @@
 namespace gsample {
 
 struct DeviceState {
-  std::string fault;  // CUDA's error; empty where the device works
+  std::string fault;  // CUDA's error; empty if the device works
   int64_t free_bytes;
 };
 

@@ -1,17 +1,16 @@
-// The kernels that draw layers: all hops by the queue, or one.
+// The kernels that draw hops of layers: all hops through the queue, or one.
 #pragma once
 
 #include "sample_hops.cuh"
 
 namespace gsample {
 
-// How many blocks a processor holds at least: registers for more would be
-// spilled.
+// Minimum number of blocks per SM: more would spill registers.
 constexpr int hop_blocks(bool weighted, bool one_type) {
   return weighted ? 2 : 3 + one_type;
 }
 
-// Draws all hops, where the frontier takes the queue.
+// Draws all hops, for frontiers that use the queue.
 template <bool kWeighted, typename args_t>
 __global__ void __launch_bounds__(kHopThreads,
                                   hop_blocks(kWeighted, args_t::kOneType))
@@ -26,7 +25,7 @@ __global__ void __launch_bounds__(kHopThreads,
   tasks.end();
 }
 
-// Draws a hop, when those before are in order.
+// Draws one hop, once the earlier hops are ordered.
 template <bool kWeighted, typename args_t>
 __global__ void __launch_bounds__(kHopThreads,
                                   hop_blocks(kWeighted, args_t::kOneType))
@@ -42,7 +41,7 @@ __global__ void __launch_bounds__(kHopThreads,
   } else {
     __syncthreads();  // started
   }
-  // Another block may note a fault at this time: the threads of a block must
+  // Another block may report a fault at this time: the threads of a block must
   // agree. Blocks need not, as no grid barrier follows.
   const bool failed =
       Atomic<int64_t>(args.report->fault).load(kRelaxed) != Report::kNone;

@@ -1,7 +1,6 @@
-// Fire, level by level in one cooperative launch: a warp for each burning node,
-// or a block where it has many edges. What catches fire does not depend on the
-// order of the nodes of a level, so that they are listed in any, and put in
-// ascending order at the end.
+// Fire, level by level in one cooperative launch: a warp per burning node, or a
+// block if it has many edges. The nodes that catch fire do not depend on the
+// order within a level, so they are listed in any order and sorted at the end.
 #include "forest_fire.h"
 
 #include "../core/forest_fire.h"
@@ -11,9 +10,9 @@
 
 namespace gsample {
 
-constexpr int kFireThreads = 256;         // of a block
-constexpr int64_t kManyFireEdges = 4096;  // of a node: a block takes them
-constexpr int kFireDigit = 5;             // bits: a warp has a lane for each
+constexpr int kFireThreads = 256;         // per block
+constexpr int64_t kManyFireEdges = 4096;  // of a node handled by a block
+constexpr int kFireDigit = 5;             // bits: one lane of a warp per value
 constexpr int kFirePositionBits = 61;     // and 64 of a draw: 25 digits
 
 struct FireShared {
@@ -46,12 +45,13 @@ class Fire {
     grid_barrier();
   }
 
-  // How many nodes burn or will. Nobody may change it meanwhile.
+  // The number of nodes that burn or will burn. No thread may change it
+  // meanwhile.
   __device__ int64_t size() const {
     return Atomic<int64_t>(*a_.tail).load(kRelaxed);
   }
 
-  // The nodes of [level, end) spread. None of them is fresh to another.
+  // Spreads from the nodes of [level, end), none of which can catch fire again.
   __device__ void spread(int64_t level, int64_t end) const {
     for (int64_t i = level + global_rank(); i < end; i += grid_threads())
       Atomic<uint64_t>(a_.burning[a_.burnt[i] / 64])
@@ -83,7 +83,7 @@ class Fire {
   }
 
  private:
-  // A draw, and the position of its entry: no two keys are equal.
+  // A draw and the position of its entry: all keys are distinct.
   using Key = unsigned __int128;
 
   __device__ static uint64_t bit_of(int64_t v) { return uint64_t{1} << v % 64; }
@@ -95,7 +95,7 @@ class Fire {
       a_.burnt[Atomic<int64_t>(*a_.tail).fetch_add(1, kRelaxed)] = v;
   }
 
-  // Whether an entry can be set on fire.
+  // Whether an entry can catch fire.
   __device__ bool is_fresh(int64_t edge) const {
     const int64_t to = a_.graph.indices[edge];
     if (to >= 0 && to < a_.graph.num_cols)
@@ -108,8 +108,8 @@ class Fire {
     return Key{draws.entry(i)} << kFirePositionBits | static_cast<uint64_t>(i);
   }
 
-  // What a node of more than `least` and at most `most` edges sets on fire, by
-  // a group of whole warps. `bins` are the group's.
+  // Sets neighbours of a node with more than `least` and at most `most` edges
+  // on fire, in a group of whole warps with its own `bins`.
   template <typename group_t>
   __device__ void spread_from(int64_t v,
                               const group_t& group,
@@ -131,9 +131,9 @@ class Fire {
         catch_fire(a_.graph.indices[c.start + i]);
   }
 
-  // The `width` least keys of fresh entries are those with key >> *shift <= the
-  // result: all, where there are not more. It is found digit by digit, from
-  // above, by how many keys have each digit next.
+  // Returns the bound of the `width` smallest keys of fresh entries, those with
+  // key >> *shift <= the result: all, if there are no more. The search goes
+  // digit by digit from the highest, by counts of the next digit.
   template <typename group_t>
   __device__ Key find_last(const ColumnBounds& c,
                            const FireDraws& draws,
@@ -159,8 +159,8 @@ class Fire {
       }
       group.sync();
       const int64_t count = bins[lane];
-      group.sync();         // `bins` are free again
-      int64_t sum = count;  // of the digits up to this one
+      group.sync();         // `bins` may be reused
+      int64_t sum = count;  // of the digits up to and including this one
       for (uint32_t step = 1; step < kDigits; step *= 2) {
         const int64_t before = __shfl_up_sync(kAllLanes, sum, step);
         sum += lane >= step ? before : 0;
@@ -180,14 +180,14 @@ class Fire {
   FireShared& shared_;
 };
 
-// Three blocks a processor: nvcc makes room for four, and spills registers.
+// Three blocks per SM: nvcc aims at four, and spills registers.
 template <typename indptr_t, typename index_t>
 __global__ void __launch_bounds__(kFireThreads, 3)
     forest_fire_kernel(ForestFireCuda<indptr_t, index_t> args) {
   GSAMPLE_SHARED(FireShared, shared);
   const Fire<indptr_t, index_t> fire(args, shared);
   fire.begin();
-  int64_t level = 0;  // where the nodes that have not spread yet begin
+  int64_t level = 0;  // first node that has not spread yet
   for (int64_t end = fire.size(); level < end; end = fire.size()) {
     fire.spread(level, end);
     level = end;

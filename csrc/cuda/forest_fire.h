@@ -1,5 +1,5 @@
-// Fire on a GPU: what bind/ fills in, and what forest_fire.cu reads. All
-// pointers are to the device's memory.
+// Forest fire on a GPU: bind/ fills this in, forest_fire.cu reads it. All
+// pointers are to device memory.
 #pragma once
 
 #include "../args.h"
@@ -16,12 +16,13 @@ struct ForestFireCuda {
   double p;
   uint64_t stream;  // key of the draws
 
-  int64_t* burnt;  // [num_cols] ascending; the report tells how many
+  int64_t* burnt;  // [num_cols] ascending; the report has the count
   Report* report;
   int64_t* totals;    // [blocks] scratch
-  int64_t* tail;      // [1] scratch: how many there are so far
-  uint64_t* caught;   // [words()] scratch: a bit for each node that caught fire
-  uint64_t* burning;  // [words()] scratch: before the level that spreads ended
+  int64_t* tail;      // [1] scratch: the current number of nodes
+  uint64_t* caught;   // [words()] scratch: one bit per node that caught fire
+  uint64_t* burning;  // [words()] scratch: the same at the end of the last
+                      // level
 
   GSAMPLE_HD int64_t words() const { return graph.num_cols / 64 + 1; }
 };

@@ -1,4 +1,4 @@
-// Compressed columns: made of edges that are sorted, and checked.
+// CSC: construction from sorted edges, and checks.
 #include "formats.h"
 
 #include "columns.cuh"
@@ -6,7 +6,7 @@
 
 namespace gsample {
 
-constexpr int kFormatThreads = 256;  // of a block
+constexpr int kFormatThreads = 256;  // per block
 
 template <typename input_t, typename indptr_t, typename index_t>
 __global__ void __launch_bounds__(kFormatThreads)
@@ -20,7 +20,7 @@ __global__ void __launch_bounds__(kFormatThreads)
       note_fault(args.report, Report::kRow, args.perm[i], row);
     args.indices[i] = static_cast<index_t>(row);
   }
-  // Columns begin at the first edge that is not of an earlier one.
+  // A column starts at the first edge that is not of an earlier column.
   for (int64_t v = global_rank(); v <= args.num_cols; v += step) {
     int64_t low = 0, high = args.n;
     while (low < high) {
@@ -50,7 +50,7 @@ __global__ void __launch_bounds__(kFormatThreads)
   grid_barrier();
   if (global_rank() != 0)
     return;
-  // The order of the rules, as of cpu/formats.h.
+  // The order of the rules in cpu/formats.h.
   enum Rule { kNone, kFirst, kDescends, kLast, kIndices };
   const auto tell = [&](int64_t rule, int64_t where, int64_t value) {
     args.out[0] = rule;

@@ -1,6 +1,5 @@
-// Conversion to compressed columns, and checks of them, on a GPU: what bind/
-// fills in, and what formats.cu reads. All pointers are to the device's
-// memory.
+// Conversion to CSC, and checks of it, on a GPU: bind/ fills this in,
+// formats.cu reads it. All pointers are to device memory.
 #pragma once
 
 #include "device.h"
@@ -8,7 +7,7 @@
 
 namespace gsample {
 
-// Edges that were sorted by their columns.
+// Edges sorted by column.
 template <typename input_t, typename indptr_t, typename index_t>
 struct CooToCscCuda {
   const input_t* row;   // [n]
@@ -35,8 +34,8 @@ struct CheckCscCuda {
   int64_t num_edges;
   int64_t num_rows;
 
-  int64_t* out;     // [3] what is wrong, as of cpu/formats.h
-  int64_t* lowest;  // [2] scratch, INT64_MAX: pointers and indices at fault
+  int64_t* out;     // [3] the broken rule, as in cpu/formats.h
+  int64_t* lowest;  // [2] scratch, INT64_MAX: lowest invalid pointer and index
 };
 
 template <typename indptr_t, typename index_t>

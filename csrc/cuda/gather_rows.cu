@@ -1,5 +1,5 @@
-// Copies of rows, some lanes for each row, so that what they read of it is
-// together: over the bus to pinned memory, reads are of whole sectors.
+// Copies of rows, with several lanes per row, so that reads coalesce: over the
+// bus to pinned memory, reads are whole sectors.
 #include "gather_rows.h"
 
 #include "launch.cuh"
@@ -7,13 +7,13 @@
 
 namespace gsample {
 
-constexpr int kGatherThreads = 256;  // of a block
+constexpr int kGatherThreads = 256;  // per block
 
 struct alignas(16) SixteenBytes {
   uint64_t half[2];
 };
 
-// Copies words of a row.
+// Copies the words of a row.
 template <typename word_t>
 struct Copy {
   using stored_t = word_t;
@@ -22,7 +22,7 @@ struct Copy {
   GSAMPLE_HD static word_t convert(const word_t& x, float) { return x; }
 };
 
-// Widens numbers of a row to float32.
+// Converts the numbers of a row to float32.
 template <typename format_t>
 struct Widen {
   using stored_t = typename format_t::stored_t;
@@ -33,9 +33,9 @@ struct Widen {
   }
 };
 
-// Rows of `items` words, by groups of 2^shift threads: a division of 64 bits
-// would take as long as the row. A compiler divides, too, to unroll a loop
-// whose step it does not know, hence the count of turns.
+// Rows of `items` words, by groups of 2^shift threads: a 64-bit division would
+// take as long as the row. A compiler also divides to unroll a loop with an
+// unknown step, hence the iteration count.
 template <typename move_t>
 __global__ void __launch_bounds__(kGatherThreads)
     gather_rows_kernel(GatherRowsCuda args, int64_t items, int shift) {
@@ -43,7 +43,7 @@ __global__ void __launch_bounds__(kGatherThreads)
       reinterpret_cast<const typename move_t::stored_t*>(args.input);
   auto* out = reinterpret_cast<typename move_t::out_t*>(args.out);
   const int lanes = 1 << shift;
-  const int64_t rank = threadIdx.x & (lanes - 1);  // blocks are of whole groups
+  const int64_t rank = threadIdx.x & (lanes - 1);  // blocks are whole groups
   const int64_t groups = grid_threads() >> shift;
   const int64_t turns = (items - rank + lanes - 1) >> shift;
   for (int64_t i = global_rank() >> shift; i < args.size; i += groups) {
@@ -83,7 +83,7 @@ void gather_rows(const GatherRowsCuda& args, StreamHandle stream) {
     return start<Widen<Half>>(args, stream);
   if (args.format == RowFormat::kInt8)
     return start<Widen<Int8>>(args, stream);
-  // All rows are aligned as their length and their memory are.
+  // All rows share the alignment of their length and their memory.
   const uint64_t bits = static_cast<uint64_t>(args.row_bytes) |
                         reinterpret_cast<uintptr_t>(args.input) |
                         reinterpret_cast<uintptr_t>(args.out);

@@ -1,5 +1,4 @@
-// Copies of rows on a GPU: what bind/ fills in, and what gather_rows.cu
-// reads.
+// Copies of rows on a GPU: bind/ fills this in, gather_rows.cu reads it.
 #pragma once
 
 #include "../core/widen.h"
@@ -12,7 +11,7 @@ struct GatherRowsCuda {
   const char* input;  // [num_rows, row_bytes], may be pinned host memory
   int64_t num_rows;
   int64_t row_bytes;
-  RowFormat format;      // kBytes: copied as they are; else becomes float32
+  RowFormat format;      // kBytes: copied unchanged; else converted to float32
   const float* scale;    // [num_rows], of kInt8, may be pinned host memory
   const int64_t* index;  // [size]
   int64_t size;

@@ -1,17 +1,16 @@
-// Layers of graphs with node and edge types on a GPU, by the kernels of
-// sample_hops.cuh.
+// Layers of heterogeneous graphs on a GPU, by the kernels of sample_hops.cuh.
 #pragma once
 
 #include "sample_hops.h"
 
 namespace gsample {
 
-// A node type, and the relations that sample from its columns, or whose rows
-// are of it.
+// A node type, with the relations from its columns and those whose rows have
+// the type.
 struct HopType {
   NodeType of;
-  int64_t first_tree;  // seeds of the types before
-  int64_t first_node;  // nodes of the types before
+  int64_t first_tree;  // seeds of earlier types
+  int64_t first_node;  // nodes of earlier types
   const int64_t* into;
   const int64_t* from;
   int64_t num_into;
@@ -20,7 +19,7 @@ struct HopType {
 
 template <typename indptr_t, typename index_t>
 struct HopRelation : CachedRelation<indptr_t, index_t> {
-  int64_t slot;  // among the relations into its columns
+  int64_t slot;  // index among the relations into its columns
 };
 
 template <typename indptr_t, typename index_t>
@@ -33,12 +32,12 @@ struct HeteroHopsCuda : HopState {
   const HopType* types;        // [type_count]
   int relation_count;
   int type_count;
-  int most_into;                // relations into a type
+  int most_into;                // most relations into a type
   int64_t num_nodes;            // of all types
-  int64_t num_keys;             // of a hop: num_nodes for each tree
+  int64_t num_keys;             // of a hop: num_nodes per tree
   const uint64_t* streams;      // [num_hops][relation_count] keys of the draws
-  const int64_t* draw_by_tree;  // [num_hops] whether trees draw by themselves
-  int64_t* time_of_tree;        // [trees] or null, which the kernel writes
+  const int64_t* draw_by_tree;  // [num_hops] whether trees draw independently
+  int64_t* time_of_tree;        // [trees] or null, written by the kernel
 
   static constexpr bool kOneType = false;
   GSAMPLE_HD int num_types() const { return type_count; }
@@ -57,7 +56,7 @@ struct HeteroHopsCuda : HopState {
   GSAMPLE_HD int slot_of(int r) const {
     return static_cast<int>(all_relations[r].slot);
   }
-  // Or -1, if the type has fewer.
+  // -1 if the type has fewer relations.
   GSAMPLE_HD int relation_into(int t, int slot) const {
     return slot < types[t].num_into ? static_cast<int>(types[t].into[slot])
                                     : -1;
@@ -69,7 +68,7 @@ struct HeteroHopsCuda : HopState {
     return static_cast<int>(types[t].from[k]);
   }
 
-  // Less than 2^63, as the host has checked.
+  // Less than 2^63: the host checks it.
   GSAMPLE_HD uint64_t key(int hop, int t, int64_t tree, int64_t node) const {
     const int64_t tree_key = options.disjoint ? tree * num_nodes : 0;
     return static_cast<uint64_t>(hop * num_keys + tree_key +
@@ -82,7 +81,7 @@ struct HeteroHopsCuda : HopState {
     const int64_t tree =
         options.disjoint ? static_cast<int64_t>(of_hop / nodes) : 0;
     const int64_t id = static_cast<int64_t>(of_hop) - tree * num_nodes;
-    int first = 0, end = type_count;  // the last type that begins at `id`
+    int first = 0, end = type_count;  // the last type that starts at `id`
     while (end - first > 1) {
       const int middle = (first + end) / 2;
       (types[middle].first_node <= id ? first : end) = middle;

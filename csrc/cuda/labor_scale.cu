@@ -1,5 +1,5 @@
-// What LABOR solves for each column, a thread for each: sums are in order, so
-// that they are the CPU's.
+// The per-column scale of LABOR, one thread per column: sums are in edge order,
+// so they equal the CPU's.
 #include "labor_scale.h"
 
 #include "../core/labor.h"
@@ -8,9 +8,9 @@
 
 namespace gsample {
 
-constexpr int kLaborThreads = 256;  // of a block
+constexpr int kLaborThreads = 256;  // per block
 
-// Notes an item that is not positive, or whose inverse is not finite.
+// Reports an item that is not positive, or whose inverse is not finite.
 __device__ inline void check_positive(const double* data,
                                       int64_t size,
                                       int64_t which,

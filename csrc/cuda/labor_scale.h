@@ -1,5 +1,5 @@
-// What LABOR solves for each column, on a GPU: what bind/ fills in, and what
-// labor_scale.cu reads. All pointers are to the device's memory.
+// The per-column scale of LABOR on a GPU: bind/ fills this in, labor_scale.cu
+// reads it. All pointers are to device memory.
 #pragma once
 
 #include "device.h"

@@ -1,4 +1,4 @@
-// How kernels are started, on a GPU and by the emulator.
+// Kernel launches, on a GPU and in the emulator.
 #pragma once
 
 #if defined(__CUDACC__)
@@ -19,8 +19,8 @@ inline void check_cuda(const char* what, cudaError_t error) {
     throw_cuda_error(what, error);
 }
 
-// How many blocks of a kernel the current device runs at a time: asked once,
-// as it takes microseconds.
+// The number of blocks of a kernel that the current device runs at a time.
+// Queried once, as a query takes microseconds.
 inline int64_t resident_blocks(const void* kernel, int threads) {
   static std::mutex mutex;
   static std::map<std::tuple<int, const void*, int>, int64_t> known;
@@ -39,13 +39,13 @@ inline int64_t resident_blocks(const void* kernel, int threads) {
   return resident = int64_t{processors} * blocks;
 }
 
-// The launch of a cooperative kernel that has `work` for its threads to share.
-// Fewer blocks meet sooner at a barrier.
+// The launch of a cooperative kernel whose threads share `work`. Fewer blocks
+// pass a barrier faster.
 template <typename... args_t>
 LaunchShape cooperative_shape(void (*kernel)(args_t...),
                               int threads,
                               int64_t work) {
-  constexpr int64_t kWork = 4;  // of a thread: less is not worth a block
+  constexpr int64_t kWork = 4;  // per thread: less is not worth a block
   const int64_t useful = work / (kWork * threads) + 1;
   const int64_t most =
       resident_blocks(reinterpret_cast<const void*>(kernel), threads);
@@ -75,7 +75,7 @@ void launch(const char* name,
                               static_cast<cudaStream_t>(stream)));
 }
 
-// All blocks run at a time, so that they may meet in grid_barrier().
+// All blocks run at a time, so that grid_barrier() cannot deadlock.
 template <typename... args_t>
 void launch_cooperative(const char* name,
                         void (*kernel)(args_t...),
@@ -91,7 +91,7 @@ void launch_cooperative(const char* name,
 
 #else
 
-// Tests choose the shape.
+// Tests set the shape.
 template <typename... args_t>
 LaunchShape cooperative_shape(void (*)(args_t...), int threads, int64_t) {
   const emu::Config& config = emu::config();
@@ -106,7 +106,7 @@ inline LaunchShape shape_for(int threads, int64_t) {
           threads < config.block_threads ? threads : config.block_threads};
 }
 
-// With GSAMPLE_STUB nothing runs: benchmark/gpu_host.py times the host.
+// With GSAMPLE_STUB no kernel runs: benchmark/gpu_host.py times the host.
 #if defined(GSAMPLE_STUB)
 constexpr bool kStub = true;
 #else

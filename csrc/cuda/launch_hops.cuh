@@ -1,5 +1,5 @@
-// How the kernels of layers are started, for any kind of graph: a file for each
-// dtype and kernel, as each takes a compiler long.
+// Launches of the layer kernels, for any kind of graph: one file per dtype and
+// kernel, as each compiles slowly.
 #pragma once
 
 #include "draw_hops.cuh"

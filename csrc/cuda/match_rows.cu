@@ -1,7 +1,7 @@
-// The edges of columns whose rows are in a list. The list is sorted; a thread
-// looks for the row of an edge in it, whatever the edge's column, so that hubs
-// are spread over as many threads as they have edges. Two cooperative launches:
-// the first counts, and the second writes.
+// The edges of columns whose rows are in a list. The list is sorted; each
+// thread searches it for the row of one edge, whatever the edge's column, so
+// that hubs spread over many threads. Two cooperative launches: the first
+// counts, the second writes.
 #include "match_rows.h"
 
 #include "columns.cuh"
@@ -9,7 +9,7 @@
 
 namespace gsample {
 
-constexpr int kMatchThreads = 256;  // of a block
+constexpr int kMatchThreads = 256;  // per block
 
 struct MatchShared {
   BlockSums sums;
@@ -50,14 +50,14 @@ class RowMatcher {
 
   __device__ explicit RowMatcher(const Args& args) : a_(args) {}
 
-  // The candidates of column i.
+  // The number of candidates of column i.
   __device__ int64_t candidates(int64_t i) const {
     return read_bounds(a_.indptr, a_.all_cols, a_.num_edges, column(i), i,
                        a_.report)
         .length;
   }
 
-  // Places of the row of candidate p.
+  // Positions of the row of candidate p.
   struct Match {
     int64_t col;
     int64_t edge;
@@ -95,7 +95,7 @@ class RowMatcher {
     }
   }
 
-  // Columns without candidates begin where the next one does.
+  // A column without candidates starts where the next one does.
   __device__ void begin_empty(int64_t i, int64_t size) const {
     const int64_t p = a_.begin[i], all = a_.begin[a_.num_cols];
     if (i < a_.num_cols && p < a_.begin[i + 1])
@@ -110,7 +110,7 @@ class RowMatcher {
     return a_.cols == nullptr ? i % a_.all_cols : a_.cols[i];
   }
 
-  // The first position from `low` on whose key is not less.
+  // The first position from `low` on whose key is not less than `key`.
   __device__ int64_t search(int64_t key, int64_t low) const {
     int64_t high = a_.num_keys;
     while (low < high) {
@@ -175,8 +175,8 @@ void row_keys(const RowKeysCuda& args, StreamHandle stream) {
 template <typename indptr_t, typename index_t, typename row_t>
 LaunchShape match_rows_shape(
     const MatchRowsCuda<indptr_t, index_t, row_t>& args) {
-  // As if columns had some edges each: how many is not known here. All blocks
-  // of either launch must run at a time.
+  // Assumes 16 edges per column: the number is unknown here. All blocks of
+  // either launch must run at a time.
   const int64_t work = 16 * args.num_cols;
   const LaunchShape count = cooperative_shape(
       match_rows_count_kernel<indptr_t, index_t, row_t>, kMatchThreads, work);

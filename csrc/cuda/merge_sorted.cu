@@ -1,4 +1,4 @@
-// Two sorted vectors as one: a thread for each number.
+// Merges two sorted vectors: one thread per number.
 #include "merge_sorted.h"
 
 #include "launch.cuh"
@@ -6,10 +6,10 @@
 
 namespace gsample {
 
-constexpr int kMergeThreads = 256;  // of a block
+constexpr int kMergeThreads = 256;  // per block
 
-// How many numbers of a part come before a value: those below it, and the
-// equal ones if the part is the first.
+// The number of values of a part that precede a value: smaller ones, and equal
+// ones if the part is the first.
 template <typename input_t>
 __device__ int64_t count_before(const SortedPart<input_t>& part,
                                 input_t value,

@@ -1,12 +1,12 @@
-// Two sorted vectors as one, on a GPU: what bind/ fills in, and what
-// merge_sorted.cu reads. All pointers are to the device's memory.
+// Merge of two sorted vectors on a GPU: bind/ fills this in, merge_sorted.cu
+// reads it. All pointers are to device memory.
 #pragma once
 
 #include "device.h"
 
 namespace gsample {
 
-// Ascending numbers, each with where it was.
+// Ascending numbers, each with its original position.
 template <typename input_t>
 struct SortedPart {
   const input_t* value;  // [n]
@@ -14,7 +14,7 @@ struct SortedPart {
   int64_t n;
 };
 
-// The numbers of the first part were before those of the second.
+// The original positions of the first part precede those of the second.
 template <typename input_t>
 struct MergeSortedCuda {
   SortedPart<input_t> first;

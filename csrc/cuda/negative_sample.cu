@@ -1,4 +1,4 @@
-// Negatives, a thread for each item.
+// Negatives, one thread per item.
 #include "negative_sample.h"
 
 #include "launch.cuh"
@@ -6,7 +6,7 @@
 
 namespace gsample {
 
-constexpr int kNegativeThreads = 256;  // of a block
+constexpr int kNegativeThreads = 256;  // per block
 
 inline __global__ void __launch_bounds__(kNegativeThreads)
     negative_sample_kernel(NegativeSampleCuda given) {

@@ -1,4 +1,4 @@
-// Negatives on a GPU. All pointers are to the device's memory.
+// Negatives on a GPU. All pointers are to device memory.
 #pragma once
 
 #include "../core/negative.h"
@@ -10,10 +10,10 @@ namespace gsample {
 struct NegativeSampleCuda {
   NegativeArgs args;
   int64_t* out;    // [n]
-  Report* report;  // of anchors, or null if there are none
+  Report* report;  // of anchors, or null without anchors
 };
 
-// Starts to write a node for each item, or -1.
+// Launches the kernel that writes a node or -1 for each item.
 void negative_sample(const NegativeSampleCuda& args, StreamHandle stream);
 
 }  // namespace gsample

@@ -1,5 +1,5 @@
-// How the kernels of neighbour sampling are started: a file for each dtype and
-// kind, as each takes a compiler long.
+// Launches of the kernels of neighbour sampling: one file per dtype and kind,
+// as each compiles slowly.
 #pragma once
 
 #include "launch.cuh"
@@ -7,7 +7,7 @@
 
 namespace gsample {
 
-// Blocks a processor: registers for more would be spilled.
+// Blocks per SM: more would spill registers.
 constexpr int blocks_of(bool weighted, bool one) {
   return !weighted && one ? 3 : 2;
 }

@@ -1,5 +1,5 @@
-// The kernel for some arguments: weights take registers, and so do loops over
-// types and relations. Kernels are in neighbor_<kind>_<dtypes>.cu.
+// Selects the kernel for the arguments: weights take registers, and so do loops
+// over types and relations. Kernels are in neighbor_<kind>_<dtypes>.cu.
 #include "neighbor_sample.h"
 
 namespace gsample {

@@ -1,23 +1,24 @@
 // All hops of neighbour sampling in one cooperative launch, for any number of
-// node types and relations. A hop has phases with a grid barrier after each,
-// as a node is sampled at the first hop that meets it:
+// node types and relations. A hop has phases with a grid barrier after each, as
+// a node belongs to the first hop that samples it:
 //
-//   count    how many edges the frontier's columns give, block by block;
-//   select   draws, selected edges and their neighbours, which go to a table
+//   count    number of edges to select in the frontier's columns, per block;
+//   select   draws, selected edges and their neighbours, which enter a table
 //            with the position of the edge;
-//   find     which edges are the first to meet a node;
+//   find     the edges that are the first to visit a node;
 //   number   local ids in the order of these edges;
 //   relabel  rows of the edges. The next hop counts at once.
 //
-// Many batches share all phases. In each hop they follow one another, as the
-// first columns do: what a node is met by has its order. Where nodes of a type
-// come from several relations, their numbers are put in the order of batches.
+// Many batches share all phases. In each hop they are consecutive, as the first
+// columns are: the first edge to visit a node depends on this order. If nodes
+// of a type come from several relations, their numbers are put in the order of
+// batches.
 //
-// Every phase takes the relations one after another. Positions, columns and
-// new nodes of each are dealt to blocks in ranges, in order, so that a sum over
-// earlier blocks and a scan in the block give each its place. All blocks come
-// to the same sums, hence to the same end: a fault is noted, what it hit is
-// left out, and the launch goes on to where all blocks leave.
+// Every phase processes the relations in turn. Positions, columns and new nodes
+// of each are dealt to blocks in consecutive ranges, so that a sum over earlier
+// blocks and a scan in the block give each its position. All blocks compute the
+// same sums, hence end the same way: a fault is reported, the faulty item is
+// skipped, and the launch continues to where all blocks leave.
 #pragma once
 
 #include "cached_relation.cuh"
@@ -29,12 +30,12 @@
 
 namespace gsample {
 
-constexpr int kSampleThreads = 256;   // of a block
-constexpr int64_t kLongColumn = 512;  // edges of a column that a block takes
+constexpr int kSampleThreads = 256;   // per block
+constexpr int64_t kLongColumn = 512;  // edges of a column that a block handles
 
 struct SampleShared {
   BlockSums sums;
-  BlockReads reads;  // of the relation whose columns are drawn
+  BlockReads reads;  // of the relation whose columns draw
   SampleColumn column[kSampleThreads];
   Stream draw[kSampleThreads];  // of the columns
 };
@@ -90,7 +91,8 @@ class NeighborSampler : NeighborView<kOne, indptr_t, index_t> {
   }
 
  private:
-  // Seeds come first, in order, duplicates included: rows refer to the first.
+  // Seeds come first, in order, duplicates included: rows refer to the first
+  // occurrence.
   __device__ void begin() {
     clear_table(a_.table);
     clear_reads(shared_.reads);
@@ -161,7 +163,7 @@ class NeighborSampler : NeighborView<kOne, indptr_t, index_t> {
     return column;
   }
 
-  // False if there is no room for the edges.
+  // Returns false if the edges do not fit.
   __device__ bool select(int hop) {
     int64_t next = a_.edge_end[int64_t{hop} * num_relations()];
     for (int r = 0; r < num_relations(); ++r) {
@@ -182,7 +184,7 @@ class NeighborSampler : NeighborView<kOne, indptr_t, index_t> {
     return true;
   }
 
-  // Whether this many edges of relation r may follow the edges below `next`.
+  // Whether `added` edges of relation r fit after the edges below `next`.
   __device__ bool has_room(int hop, int r, int64_t next, int64_t added) const {
     const int64_t own = relation(r).max_edges;
     int64_t before = own < 0 ? next : 0;
@@ -195,8 +197,8 @@ class NeighborSampler : NeighborView<kOne, indptr_t, index_t> {
     return false;
   }
 
-  // The columns of a block, in tiles of one a thread. `next` is the position
-  // of their first edge.
+  // Selects in a block's columns, in tiles of one column per thread. `next` is
+  // the position of their first edge.
   __device__ void select_columns(int hop, int r, int64_t next) {
     const Graph& graph = relation(r);
     const SampledType& cols = type(graph.dst);
@@ -228,11 +230,11 @@ class NeighborSampler : NeighborView<kOne, indptr_t, index_t> {
         if (shared_.column[i].count > kLongColumn)
           select_column(shared_.draw[i], r, graph, tile + i, shared_.column[i],
                         BlockGroup());
-      __syncthreads();  // the columns of the tile are no longer needed
+      __syncthreads();  // the tile's columns may be overwritten
     }
   }
 
-  // By the threads of a group.
+  // Called by all threads of a group.
   template <typename group_t>
   __device__ void select_column(const Stream& draw,
                                 int r,
@@ -266,7 +268,7 @@ class NeighborSampler : NeighborView<kOne, indptr_t, index_t> {
       select_uniform(draw, column, a_.options.replace, group, scratch, take);
   }
 
-  // The row of an edge holds the table's entry until it is relabelled.
+  // Until it is relabelled, an edge's row holds the table's entry.
   __device__ void take_edge(int r,
                             int64_t neighbor,
                             int64_t num_rows,
@@ -291,7 +293,7 @@ class NeighborSampler : NeighborView<kOne, indptr_t, index_t> {
     return Atomic<uint32_t>(a_.table.entry[entry].value);
   }
 
-  // Whether the edge at a position is the first to meet its row.
+  // Whether the edge at a position is the first to visit its row.
   __device__ bool is_first(int64_t position) const {
     return local_id(a_.row[position]).load(kRelaxed) ==
            NodeTable::kNew + static_cast<uint32_t>(position);
@@ -317,7 +319,7 @@ class NeighborSampler : NeighborView<kOne, indptr_t, index_t> {
     }
   }
 
-  // Ids of a type go on from relation to relation.
+  // Ids of a type continue from relation to relation.
   __device__ void number(int hop) {
     for (int t = 0; t < num_types(); ++t) {
       int64_t next = frontier(hop, t).end;
@@ -337,7 +339,8 @@ class NeighborSampler : NeighborView<kOne, indptr_t, index_t> {
     }
   }
 
-  // The firsts of a block, of which `next` would be the first number.
+  // Numbers the first visits of a block's edges; the first one would get
+  // `next`.
   __device__ void number_relation(int hop, int r, int64_t next) {
     const auto number = [&](int64_t batch, Span part) {
       const int64_t shift = orders_batches() ? batch_shift(hop, r, batch) : 0;
@@ -346,8 +349,9 @@ class NeighborSampler : NeighborView<kOne, indptr_t, index_t> {
     for_each_batch(type(relation(r).dst), part_of(edges(hop, r)), number);
   }
 
-  // How many firsts of other relations to the type come before those of a
-  // batch: of batches before it, and of it where the relation is before.
+  // The number of first visits by other relations to the type that precede
+  // those of a batch: in earlier batches, and in this batch by earlier
+  // relations.
   __device__ int64_t batch_shift(int hop, int r, int64_t batch) {
     int64_t before = 0;
     for (int other = 0; other < num_relations(); ++other) {
@@ -360,7 +364,7 @@ class NeighborSampler : NeighborView<kOne, indptr_t, index_t> {
     return sum_block(before, shared_.sums);
   }
 
-  // Returns the number that follows.
+  // Returns the next free number.
   __device__ int64_t number_firsts(int r, Span part, int64_t next) {
     const SampledType& rows = type(relation(r).src);
     const SampledType& cols = type(relation(r).dst);

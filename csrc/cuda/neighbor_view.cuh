@@ -1,4 +1,4 @@
-// What the phases of neighbor_sample.cuh see of their arguments: the graph, the
+// The arguments as the phases of neighbor_sample.cuh use them: the graph, the
 // spans of hops, and the trees and batches of nodes.
 #pragma once
 
@@ -11,8 +11,8 @@
 
 namespace gsample {
 
-// `kOne` of one node type and one relation, which are arguments of the kernel:
-// loops over them are gone.
+// `kOne`: one node type and one relation, passed as kernel arguments, without
+// loops over them.
 template <bool kOne, typename indptr_t, typename index_t>
 class NeighborView {
  public:
@@ -37,7 +37,7 @@ class NeighborView {
     int64_t end;
   };
 
-  // Read when it is needed, or once: whichever takes fewer registers.
+  // Read on use, or once: whichever takes fewer registers.
   __device__ Key key() const { return kOne ? read_key() : key_; }
   __device__ Key read_key() const {
     const int64_t* k = a_.device_key;
@@ -48,11 +48,11 @@ class NeighborView {
 
   __device__ bool has_batches() const { return a_.batches.count > 1; }
 
-  // Batches follow one another in each relation, but new nodes of a type come
-  // from several: they are put in order.
+  // Batches are consecutive in each relation, but new nodes of a type come from
+  // several relations: they are reordered by batch.
   __device__ bool orders_batches() const { return !kOne && has_batches(); }
 
-  // Local ids of the nodes of type t that a hop samples from.
+  // Local ids of the nodes of type t from which a hop samples.
   __device__ Span frontier(int hop, int t) const {
     const int64_t* end = a_.node_end + int64_t{hop} * num_types() + t;
     return {end[0], end[num_types()]};
@@ -64,13 +64,13 @@ class NeighborView {
     return {end[0], end[1]};
   }
 
-  // What a block has of a span.
+  // The block's part of a span.
   __device__ static Span part_of(Span span) {
     const BlockRange range(span.end - span.begin);
     return {span.begin + range.begin, span.begin + range.end};
   }
 
-  // The count of each block for relation r [blocks].
+  // The counts of relation r, one per block [blocks].
   __device__ int64_t* counts(int r) const {
     return a_.totals + int64_t{r} * gridDim.x;
   }
@@ -82,7 +82,7 @@ class NeighborView {
     return type.batch == nullptr ? 0 : type.batch[column];
   }
 
-  // The last batch that begins at an item or before it: others are empty.
+  // The last batch that begins at an item or before it: the others are empty.
   __device__ int64_t batch_at(const int64_t* ptr, int64_t i) const {
     return first_above(ptr, 0, a_.batches.count, i) - 1;
   }
@@ -92,7 +92,7 @@ class NeighborView {
   __device__ int64_t first_tree(int64_t batch) const {
     return a_.options.disjoint ? a_.batches.tree_ptr[batch] : batch;
   }
-  // Where the seeds of type t begin, of each batch [count + 1].
+  // The start of each batch's seeds of type t [count + 1].
   __device__ const int64_t* seed_ptr(int t) const {
     return a_.batches.ptr + t * (a_.batches.count + 1);
   }
@@ -114,7 +114,7 @@ class NeighborView {
            rows.first_node;
   }
 
-  // The draws of a column. Batches have streams of their own.
+  // The draws of a column. Each batch has its own stream.
   __device__ Stream
   draw_of(uint64_t stream, int hop, int r, int t, int64_t c) const {
     const int64_t batch = has_batches() ? batch_of(tree(type(t), c)) : 0;
@@ -126,8 +126,8 @@ class NeighborView {
     return {stream, root(t, c, batch), static_cast<uint64_t>(type(t).node[c])};
   }
 
-  // By what the draws of equal columns differ: their tree or, of a seed that
-  // occurred before, its number. Batches number their own.
+  // The id that distinguishes the draws of equal columns: their tree or, for a
+  // repeated seed, its number. Each batch has its own numbers.
   __device__ uint32_t root(int t, int64_t c, int64_t batch) const {
     const SampledType& cols = type(t);
     const int64_t scope =
@@ -146,7 +146,7 @@ class NeighborView {
     return static_cast<uint32_t>(c - (has_batches() ? seed_ptr(t)[batch] : 0));
   }
 
-  // Where each batch begins at each hop: trees ascend.
+  // The start of each batch at each hop: trees ascend.
   __device__ void find_batches() const {
     const int64_t count = a_.batches.count;
     const int hops = a_.options.num_hops;
@@ -169,7 +169,7 @@ class NeighborView {
     }
   }
 
-  // The first of some edges whose tree is not below `least`.
+  // The first edge whose tree is not below `least`.
   __device__ int64_t first_edge_of(Span span,
                                    const SampledType& cols,
                                    int64_t least) const {
@@ -177,8 +177,8 @@ class NeighborView {
         span, least, [&](int64_t edge) { return tree(cols, a_.col[edge]); });
   }
 
-  // Calls function(batch, edges) for what some edges to `cols` have of each
-  // batch, if their order matters; else once for all.
+  // Calls function(batch, edges) on each batch's part of the edges to `cols`,
+  // if the order of batches matters; else once on all.
   template <typename function_t>
   __device__ void for_each_batch(const SampledType& cols,
                                  Span span,
@@ -193,7 +193,7 @@ class NeighborView {
     }
   }
 
-  // What each batch has of the firsts of a relation [count].
+  // The first visits of a relation's edges, per batch [count].
   __device__ int64_t* batch_firsts(int hop, int r) const {
     return a_.batches.firsts +
            (int64_t{hop} * num_relations() + r) * a_.batches.count;

@@ -1,7 +1,7 @@
-// Second-order walks, a thread for each walker, by rejection as on the CPU
-// (cpu/node2vec_walk.cpp). A turn makes one candidate, at whatever step the
-// walker is, so that the walkers of a warp do not wait for the one whose
-// candidates are rejected most often.
+// Second-order walks, one thread per walker, by rejection as on the CPU
+// (cpu/node2vec_walk.cpp). A turn draws one candidate, at the walker's own
+// step, so that the walkers of a warp do not wait for the one with the most
+// rejections.
 #include "node2vec_walk.h"
 
 #include "launch.cuh"
@@ -21,7 +21,7 @@ class Node2vecWalker {
         nodes_(args.nodes + walker * (args.length + 1)),
         edges_(args.edges + walker * args.length) {}
 
-  // A walk that meets a fault stops there.
+  // A walk with a fault stops there.
   __device__ void walk() {
     nodes_[0] = at_;
     if (at_ < 0 || at_ >= a_.graph.num_cols)
@@ -33,7 +33,7 @@ class Node2vecWalker {
   }
 
  private:
-  // Looks up the column of the node that the walk is at.
+  // Looks up the column of the walk's node.
   __device__ bool arrive() {
     const indptr_t begin = a_.graph.indptr[at_];
     const indptr_t end = a_.graph.indptr[at_ + 1];
@@ -49,7 +49,7 @@ class Node2vecWalker {
     return true;
   }
 
-  // At a node without neighbours, until the end.
+  // At a node without neighbours, stays until the end.
   __device__ bool stay() {
     for (; step_ < a_.length; ++step_) {
       edges_[step_] = -1;
@@ -58,7 +58,7 @@ class Node2vecWalker {
     return false;
   }
 
-  // Makes a candidate. Returns whether the walk goes on.
+  // Draws a candidate. Returns whether the walk goes on.
   __device__ bool take_turn() {
     const uint32_t root = step_ == 0 ? kPositionRoot : kTryRoot + attempt_;
     const Block block = Stream{draws_.key, root, draws_.walker}.block(
@@ -84,8 +84,8 @@ class Node2vecWalker {
     return begin_ + static_cast<int64_t>(w.find(unit, EvenGuess(w)(0, unit)));
   }
 
-  // The first step has no coin. Where the coin decides alike for neighbours
-  // of the node before and for other nodes, no search is made.
+  // The first step has no coin. If the coin decides the same for neighbours of
+  // the previous node and for other nodes, no search is needed.
   __device__ bool accepted(int64_t node, uint64_t coin) const {
     if (step_ == 0)
       return true;
@@ -99,7 +99,7 @@ class Node2vecWalker {
     return is_near(node) == (law.near > law.far);
   }
 
-  // Whether a node is a neighbour of the node before.
+  // Whether a node is a neighbour of the previous node.
   __device__ bool is_near(int64_t node) const {
     const index_t wanted = static_cast<index_t>(node);
     int64_t low = from_begin_, high = from_end_;
@@ -117,7 +117,7 @@ class Node2vecWalker {
     return low < high;
   }
 
-  // After that many rejections: draws among all neighbours by their masses.
+  // After the last try: draws among all neighbours by their masses.
   __device__ int64_t choose_exactly() const {
     const CumulativeWeights w = a_.graph.weights(begin_, end_);
     const auto mass = [&](uint64_t i) -> Mass {
@@ -145,7 +145,7 @@ class Node2vecWalker {
     return ++step_ < a_.length && arrive();
   }
 
-  // Whether a neighbour is a node, after a report if not.
+  // Whether a neighbour is a node; reports it otherwise.
   __device__ bool is_node(int64_t node, int64_t edge) const {
     if (node >= 0 && node < a_.graph.num_cols)
       return true;
@@ -161,9 +161,9 @@ class Node2vecWalker {
   int64_t step_ = 0;
   uint32_t attempt_ = 0;
   uint64_t total_ = 0;  // weight of the column of `at_`
-  int64_t begin_ = 0;   // which is [begin_, end_)
+  int64_t begin_ = 0;   // [begin_, end_)
   int64_t end_ = 0;
-  int64_t from_ = -1;  // the node before, and its column
+  int64_t from_ = -1;  // the previous node, and its column
   int64_t from_begin_ = 0;
   int64_t from_end_ = 0;
 };

@@ -1,5 +1,5 @@
-// Second-order walks on a GPU: what bind/ fills in, and what
-// node2vec_walk.cu reads. All pointers are to the device's memory.
+// Second-order walks on a GPU: bind/ fills this in, node2vec_walk.cu reads it.
+// All pointers are to device memory.
 #pragma once
 
 #include "../args.h"
@@ -25,7 +25,7 @@ struct Node2vecCuda {
   Report* report;
 };
 
-// Starts the walks of cpu/node2vec_walk.h.
+// Launches the walks of cpu/node2vec_walk.h.
 template <typename indptr_t, typename index_t>
 void node2vec_walk(const Node2vecCuda<indptr_t, index_t>& args,
                    StreamHandle stream);

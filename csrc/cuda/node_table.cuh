@@ -1,6 +1,6 @@
-// Local ids by first occurrence, whatever the order of execution: threads
-// bring the positions of the occurrences of a node, and the table keeps the
-// least.
+// Local ids by first occurrence, independent of the order of execution: threads
+// insert the positions of a node's occurrences, and the table keeps the
+// smallest.
 #pragma once
 
 #include "../core/hash.h"
@@ -9,7 +9,7 @@
 
 namespace gsample {
 
-// By all threads of the grid; a grid barrier must follow.
+// Called by all threads of the grid; a grid barrier must follow.
 __device__ inline void clear_table(const NodeTable& table) {
   const uint64_t stride = uint64_t{gridDim.x} * blockDim.x;
   uint64_t i = uint64_t{blockIdx.x} * blockDim.x + threadIdx.x;
@@ -18,8 +18,8 @@ __device__ inline void clear_table(const NodeTable& table) {
   }
 }
 
-// The entry of a node; `*added` if this made it. NodeTable::kNoEntry if it is
-// not among the first `most` that it may be.
+// The entry of a node; `*added` if this call added it. NodeTable::kNoEntry if
+// it is not among the first `most` possible entries.
 __device__ inline uint64_t find_or_insert(const NodeTable& table,
                                           uint64_t node,
                                           uint64_t most,
@@ -37,24 +37,24 @@ __device__ inline uint64_t find_or_insert(const NodeTable& table,
     }
     if (found == node)
       return i;
-    i ^= 1;  // the other one of the sector
+    i ^= 1;  // the other entry of the sector
     if (step % 2 == 1)
       i = (i + 2) & mask;
   }
   return NodeTable::kNoEntry;
 }
 
-// Brings a value to an entry. The least one stays.
+// Lowers an entry's value to at most `value`.
 __device__ inline void bring_min(const NodeTable& table,
                                  uint64_t entry,
                                  uint32_t value) {
-  // Most occurrences of a hub come too late: they need no exclusive access.
+  // Most occurrences of a hub come too late: they need no atomic operation.
   const Atomic<uint32_t> least(table.entry[entry].value);
   if (least.load(kRelaxed) > value)
     least.fetch_min(value, kRelaxed);
 }
 
-// Brings a value for a node, and returns its entry. There is room.
+// Inserts a node with a value, and returns its entry. The table has room.
 __device__ inline uint64_t insert_min(const NodeTable& table,
                                       uint64_t node,
                                       uint32_t value) {
@@ -64,7 +64,7 @@ __device__ inline uint64_t insert_min(const NodeTable& table,
   return entry;
 }
 
-// The least value that was brought for a node, which is in the table.
+// The smallest value of a node, which is in the table.
 __device__ inline uint32_t least_of(const NodeTable& table, uint64_t node) {
   bool added;
   const uint64_t entry = find_or_insert(table, node, table.capacity, &added);

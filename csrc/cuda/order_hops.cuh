@@ -1,21 +1,21 @@
-// What several hops drew, in the order of the CPU: columns by their first
-// occurrence (or ascending), edges by column and slot. Hop by hop, with grid
-// barriers, but without a look at the graph, in launches of its own: what draws
-// needs the registers.
+// Orders the draws of several hops as the CPU does: columns by first occurrence
+// (or ascending), edges by column and slot. Runs hop by hop, with grid
+// barriers, but without reading the graph, in separate launches: the drawing
+// kernels need the registers.
 //
 //   begin    edges before each column, as its task has as many;
-//   bring    a table keeps the least position of each candidate of the next
-//            frontier: columns first, where they may be in it, then rows;
-//   number   candidates at their least positions are the frontier.
+//   bring    a table keeps the smallest position of each candidate of the next
+//            frontier: columns first, if they may be in it, then rows;
+//   number   candidates at their smallest positions are the frontier.
 //
-// Each takes one relation, or type, after the other between two barriers.
+// Each phase processes the relations, or types, in turn between two barriers.
 #pragma once
 
 #include "sample_hops.cuh"
 
 namespace gsample {
 
-// The columns of a relation at a hop, and how many edges each has.
+// The columns of a relation at a hop, and the number of edges of each.
 template <typename args_t>
 class RelationColumns {
  public:
@@ -50,7 +50,7 @@ class HopOrder {
   __device__ HopOrder(const args_t& args, BlockSums& sums)
       : a_(args), sums_(sums), tasks_{args} {}
 
-  // False if there is no room for the hop.
+  // Returns false if the hop does not fit.
   __device__ bool run(int hop) const {
     if (!count_edges(hop))
       return false;
@@ -81,12 +81,13 @@ class HopOrder {
     const int64_t* end = a_.edge_end + hop * a_.num_relations() + r;
     return {end[0], end[1]};
   }
-  // The count of each block for a relation or type [blocks].
+  // The counts of a relation or type, one per block [blocks].
   __device__ int64_t* totals(int i) const {
     return a_.totals + int64_t{i} * gridDim.x;
   }
 
-  // False if there is no room: columns may share edges where seeds repeat.
+  // Returns false if the edges do not fit: columns of repeated seeds share
+  // edges.
   __device__ bool count_edges(int hop) const {
     const int relations = a_.num_relations();
     for (int r = 0; r < relations; ++r) {
@@ -125,8 +126,8 @@ class HopOrder {
     }
   }
 
-  // The columns of a hop that are candidates of the next frontier. Nodes of
-  // `unseen` are in the table from the first hop that met them on.
+  // The number of a hop's columns that are candidates of the next frontier.
+  // Nodes of `unseen` are in the table from their first hop on.
   __device__ int64_t num_carried(int hop, int t) const {
     const bool brings = a_.frontier == Frontier::kUnseen
                             ? hop == 0
@@ -134,8 +135,8 @@ class HopOrder {
     return brings ? columns(hop, t).size() : 0;
   }
 
-  // Brings the candidates of a type, in order, at positions from `first` on.
-  // Returns the position after them.
+  // Inserts the candidates of a type, in order, at positions from `first` on.
+  // Returns the next position.
   __device__ int64_t bring_all(int hop, int t, int64_t first) const {
     const int64_t carried = num_carried(hop, t);
     const int64_t* column = a_.column + columns(hop, t).begin;
@@ -207,7 +208,7 @@ class HopOrder {
   }
 
   // The columns of type t, from `end` on, of candidates from `*first` on.
-  // Returns where they end, or -1 if there is no room.
+  // Returns their end, or -1 if they do not fit.
   __device__ int64_t number_type(int hop,
                                  int t,
                                  int64_t* first,
@@ -232,7 +233,7 @@ class HopOrder {
         return;
       if (rank >= dropped)
         a_.column[end + rank - dropped] = a_.candidate[*first + j];
-      if (a_.frontier == Frontier::kUnseen)  // seen: never the first again
+      if (a_.frontier == Frontier::kUnseen)  // seen: never a first again
         position_of(*first + j).store(0, kRelaxed);
     };
     emit_items(count, write, candidates, totals(t), sums_);
@@ -242,7 +243,7 @@ class HopOrder {
     return end + size;
   }
 
-  // By a bit for each node.
+  // Sorts with one bit per node.
   __device__ void sort(int hop, const Span& span) const {
     int64_t* column = a_.column + span.begin;
     for (int64_t i = global_rank(); i < span.size(); i += grid_threads()) {
@@ -273,20 +274,21 @@ class HopOrder {
   const TaskTable<args_t> tasks_;
 };
 
-// Puts hops [first, last) in order, unless there was a fault.
+// Orders hops [first, last), unless there was a fault.
 template <typename args_t>
 __global__ void __launch_bounds__(kHopThreads, 4)
     order_hops_kernel(args_t args, int first, int last) {
   GSAMPLE_SHARED(BlockSums, sums);
   const HopOrder<args_t> order(args, sums);
-  // Every thread reads the same: faults are noted on other sides of barriers.
+  // Every thread reads the same: faults are reported on the other sides of
+  // barriers.
   for (int hop = first; hop < last; ++hop)
     if (Atomic<int64_t>(args.report->fault).load(kRelaxed) != Report::kNone ||
         !order.run(hop))
       return;
 }
 
-// The outputs, when their sizes are known.
+// Writes the outputs, once their sizes are known.
 template <typename args_t>
 __global__ void __launch_bounds__(kHopThreads) write_hops_kernel(
     args_t args,

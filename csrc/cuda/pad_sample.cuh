@@ -1,5 +1,4 @@
-// A thread for each place of an edge, and for each place of a node that is left
-// over.
+// One thread per edge slot, and per unused node slot.
 #pragma once
 
 #include "pad_sample.h"
@@ -15,8 +14,8 @@ __device__ inline void pad(int64_t* items, int64_t size, int64_t max) {
     items[i] = -1;
 }
 
-// From where the items of each kind end at each hop, [num_hops, num_kinds]: how
-// many there are, [num_kinds, num_hops]. They begin `before` ends earlier.
+// Turns the ends of each kind's items at each hop, [num_hops, num_kinds], into
+// counts, [num_kinds, num_hops]. The ends start `before` entries earlier.
 __device__ inline void count_hops(const int64_t* end,
                                   int before,
                                   int num_hops,

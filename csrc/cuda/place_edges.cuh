@@ -1,4 +1,4 @@
-// The edges of a sample by relation: a thread for each slot of an edge.
+// Sorts the edges of a sample by relation: one thread per edge slot.
 #pragma once
 
 #include "neighbor_sample.h"
@@ -7,7 +7,7 @@
 
 namespace gsample {
 
-// Those of the first hops. Other slots hold -1.
+// Places the edges of the first hops. Other slots hold -1.
 __device__ inline void place_edges(const SplitEdgesCuda& args, int num_hops) {
   for (int64_t slot = global_rank(); slot < args.num_slots;
        slot += grid_threads()) {

@@ -1,6 +1,6 @@
-// What kernels may use of CUDA, and what stands for it when g++ compiles them
-// for the emulator (emu/emulator.h). Kernels include this and nothing else of
-// CUDA, so that one source runs on both.
+// The parts of CUDA that kernels may use, and their replacement when g++
+// compiles kernels for the emulator (emu/emulator.h). Kernels include only this
+// file of CUDA, so that one source runs on both.
 //
 // Besides CUDA's own keywords, built-in variables, barriers and warp functions
 // (for the emulator: emu/cuda.h) there are

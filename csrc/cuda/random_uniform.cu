@@ -1,4 +1,4 @@
-// Uniform numbers, a thread for each.
+// Uniform numbers, one thread per number.
 #include "random_uniform.h"
 
 #include "../core/philox.h"
@@ -7,7 +7,7 @@
 
 namespace gsample {
 
-constexpr int kUniformThreads = 256;  // of a block
+constexpr int kUniformThreads = 256;  // per block
 
 inline __global__ void __launch_bounds__(kUniformThreads)
     random_uniform_kernel(RandomUniformCuda args) {

@@ -1,4 +1,4 @@
-// Uniform numbers on a GPU. All pointers are to the device's memory.
+// Uniform numbers on a GPU. All pointers are to device memory.
 #pragma once
 
 #include "device.h"
@@ -12,7 +12,7 @@ struct RandomUniformCuda {
   double* out;      // [n]
 };
 
-// Starts to write the 53 high bits of the draw of each id.
+// Launches the kernel that writes the high 53 bits of each id's draw.
 void random_uniform(const RandomUniformCuda& args, StreamHandle stream);
 
 }  // namespace gsample

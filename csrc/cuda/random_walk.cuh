@@ -1,6 +1,6 @@
-// First-order walks, a thread for each walker. A step reads the column's
-// bounds, the weights where there are any, and one neighbour: three dependent
-// reads, which many walkers at a time hide.
+// First-order walks, one thread per walker. A step reads the column's bounds,
+// the weights if any, and one neighbour: three dependent reads, whose latency
+// is hidden by many concurrent walkers.
 #pragma once
 
 #include "../core/walk.h"
@@ -9,10 +9,10 @@
 
 namespace gsample {
 
-constexpr int kWalkThreads = 256;  // of a block
+constexpr int kWalkThreads = 256;  // per block
 
-// An edge of column `v` by a draw, or -1 if it has none. Returns false, after
-// a report, if the column may not be read.
+// The edge of column `v` for a draw, or -1 if it has none. If the column is out
+// of bounds, reports it and returns false.
 template <bool kWeighted, typename indptr_t, typename index_t>
 __device__ bool draw_edge(const WalkGraph<indptr_t, index_t>& graph,
                           int64_t v,
@@ -40,11 +40,11 @@ __device__ bool draw_edge(const WalkGraph<indptr_t, index_t>& graph,
   return true;
 }
 
-// What a walk has: each takes registers.
+// The features of a walk: each takes registers.
 enum class WalkKind { kPlain, kAny, kPath };
 
-// Plain walks have neither weights nor restarts, others may; those of a path
-// have several relations, too.
+// Plain walks have neither weights nor restarts, others may; walks along a path
+// also have several relations.
 template <WalkKind kKind, typename indptr_t, typename index_t>
 class RandomWalker {
   static constexpr bool kPlain = kKind == WalkKind::kPlain;
@@ -61,7 +61,7 @@ class RandomWalker {
         nodes_(args.nodes + walker * (args.length + 1)),
         edges_(args.edges + walker * args.length) {}
 
-  // A walk that meets a fault stops there.
+  // A walk with a fault stops there.
   __device__ void walk() {
     nodes_[0] = seed_;
     if (seed_ < 0 || seed_ >= a_.num_cols)
@@ -114,7 +114,7 @@ class RandomWalker {
     next_restart_ = restart.half(1);
   }
 
-  // Goes to the end of an edge, which must be a column of the next step.
+  // Moves to the end of an edge, which must be a column of the next step.
   __device__ bool follow(int64_t step, int64_t edge, int64_t* node) const {
     const bool last = step + 1 == a_.length;
     const int64_t limit = !last   ? graph(step + 1).num_cols
@@ -138,7 +138,7 @@ class RandomWalker {
   uint64_t next_restart_ = 0;
 };
 
-// As many plain walkers as a processor holds: they hide their reads.
+// As many plain walkers as an SM holds: they hide their read latency.
 template <WalkKind kKind, typename indptr_t, typename index_t>
 __global__ void __launch_bounds__(kWalkThreads,
                                   kKind == WalkKind::kPlain ? 8 : 1)

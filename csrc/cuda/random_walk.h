@@ -1,5 +1,5 @@
-// First-order walks on a GPU: what bind/ fills in, and what random_walk.cuh
-// reads. All pointers are to the device's memory.
+// First-order walks on a GPU: bind/ fills this in, random_walk.cuh reads it.
+// All pointers are to device memory.
 #pragma once
 
 #include "../args.h"
@@ -11,7 +11,7 @@ namespace gsample {
 template <typename indptr_t, typename index_t>
 struct RandomWalkCuda {
   WalkGraph<indptr_t, index_t> graph;          // without a path
-  const WalkGraph<indptr_t, index_t>* graphs;  // with one
+  const WalkGraph<indptr_t, index_t>* graphs;  // with a path
   const int64_t* path;                         // [length] or null
   int64_t num_cols;                            // of the first step's graph
   const int64_t* seeds;                        // [num_seeds]
@@ -25,7 +25,7 @@ struct RandomWalkCuda {
   Report* report;
 };
 
-// Starts the walks of cpu/random_walk.h.
+// Launches the walks of cpu/random_walk.h.
 template <typename indptr_t, typename index_t>
 void random_walk(const RandomWalkCuda<indptr_t, index_t>& args,
                  StreamHandle stream);

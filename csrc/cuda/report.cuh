@@ -1,5 +1,4 @@
-// How kernels note a fault. The item that is at fault is left out, and the
-// kernel goes on.
+// Fault reports of kernels. A faulty item is skipped, and the kernel continues.
 #pragma once
 
 #include "portable.h"
@@ -21,7 +20,7 @@ __device__ inline void note_fault(Report* report,
   report->relation = relation;
 }
 
-// The number of a thread in its grid, and what to add for its next item.
+// The index of a thread in its grid, and the stride to its next item.
 __device__ inline int64_t global_rank() {
   return int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
 }

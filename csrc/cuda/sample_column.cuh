@@ -1,4 +1,4 @@
-// The candidates of a column, and how many of them are taken: the rules of
+// The candidates of a column, and the number of them to select: the rules of
 // cpu/count_columns.h.
 #pragma once
 
@@ -9,16 +9,16 @@
 
 namespace gsample {
 
-// `count` edges are taken of `length` from `start` on.
+// Selects `count` of the `length` edges from `start` on.
 struct SampleColumn {
   int64_t start;
   int64_t length;
   int64_t count;
-  int64_t offset;  // of its edges in those of the hop
-  bool all;        // takes all edges (of positive weight), in their order
+  int64_t offset;  // of its edges among those of the hop
+  bool all;        // selects all edges (of positive weight), in their order
 };
 
-// Keeps the edges that are seen at the time of a seed.
+// Restricts to the edges that are visible at the time of a seed.
 __device__ inline void restrict_column(const int64_t* edge_time,
                                        const SampleOptions& options,
                                        int64_t fanout,
@@ -55,7 +55,7 @@ __device__ inline int64_t count_positive_weights(const CumulativeWeights& w,
   return positive;
 }
 
-// `kWeighted` where some relation has weights; this one may have none.
+// `kWeighted` if any relation has weights; this one may have none.
 template <bool kWeighted, typename relation_t>
 __device__ void count_column(const relation_t& relation,
                              bool replace,
@@ -77,8 +77,8 @@ __device__ void count_column(const relation_t& relation,
   column->count = all ? positive : positive > 0 ? fanout : 0;
 }
 
-// Column v of a relation at a hop, for a tree. False when it is no range of
-// edges.
+// Column v of a relation at a hop, in a tree. Returns false if its edges are
+// out of range.
 template <bool kWeighted, typename relation_t>
 __device__ bool read_column(const relation_t& relation,
                             const SampleOptions& options,

@@ -1,7 +1,7 @@
-// Selection of edges in columns. First how many each column gives, in one
-// cooperative launch; then some lanes select in a column, or a block if they
-// are many. Without replacement a weighted draw depends on those before it: a
-// thread makes all of a column, or a warp with a tree if they are many.
+// Selection of edges in columns. One cooperative launch counts the edges of
+// each column; then several lanes select in a column, or a block if the edges
+// are many. Without replacement a weighted draw depends on the earlier ones: a
+// thread makes all draws of a column, or a warp with a tree if they are many.
 #include "sample_columns.h"
 
 #include "columns.cuh"
@@ -11,8 +11,8 @@
 
 namespace gsample {
 
-constexpr int kSelectThreads = 256;  // of a block
-constexpr int64_t kManySlots = 512;  // of a column: a block takes them
+constexpr int kSelectThreads = 256;  // per block
+constexpr int64_t kManySlots = 512;  // of a column that a block handles
 
 struct SelectShared {
   BlockSums sums;
@@ -54,7 +54,7 @@ class GpuColumns {
     return column.count;
   }
 
-  // By the threads of a group: a warp, if there is a tree.
+  // Called by all threads of a group: a warp, if there is a tree.
   template <typename group_t>
   __device__ void select(int64_t i,
                          const group_t& group,
@@ -108,7 +108,7 @@ __global__ void __launch_bounds__(kSelectThreads)
                 args.out_indptr, args.totals, shared.sums, args.report);
 }
 
-// Columns of few slots, by groups of `lanes` threads.
+// Columns of few slots, in groups of `lanes` threads.
 template <typename indptr_t>
 __global__ void __launch_bounds__(kSelectThreads)
     sample_columns_edges_kernel(SampleColumnsCuda<indptr_t> args, int lanes) {
@@ -120,8 +120,8 @@ __global__ void __launch_bounds__(kSelectThreads)
       sampler.select(i, group);
 }
 
-// Columns of many weighted draws without replacement, by warps that have a tree
-// each.
+// Columns of many weighted draws without replacement, one warp with a tree per
+// column.
 template <typename indptr_t>
 __global__ void __launch_bounds__(kSelectThreads)
     sample_weighted_columns_kernel(SampleColumnsCuda<indptr_t> args) {
@@ -135,7 +135,7 @@ __global__ void __launch_bounds__(kSelectThreads)
     sampler.select(i, group, args.tree + warp * args.tree_words);
 }
 
-// The other columns, by blocks.
+// The remaining columns, one block each.
 template <typename indptr_t>
 __global__ void __launch_bounds__(kSelectThreads)
     sample_long_columns_kernel(SampleColumnsCuda<indptr_t> args) {
@@ -168,8 +168,8 @@ void sample_columns_edges(const SampleColumnsCuda<indptr_t>& args,
            shape_for(kSelectThreads, 32 * args.trees), stream, args);
     return;
   }
-  // As many lanes as a column has slots, if they fit in a warp; one where a
-  // draw depends on those before it.
+  // One lane per slot of a column, up to a warp; one lane if a draw depends on
+  // the earlier ones.
   constexpr int kWarp = 32;
   int lanes = args.needs_taken() ? 1 : 4;
   while (!args.needs_taken() && lanes < kWarp && (args.k < 0 || lanes < args.k))

@@ -1,5 +1,5 @@
-// What layers launch: weights and the queue of tasks take registers, hence
-// kernels of their own, in <kind>_<weights>_<order>_<dtypes>.cu and
+// Launches of layers: weights and the task queue take registers, hence separate
+// kernels, in <kind>_<weights>_<order>_<dtypes>.cu and
 // <kind>_order_<dtypes>.cu.
 #include "sample_hops.h"
 
@@ -36,7 +36,7 @@ void sample_hops(const args_t& args, LaunchShape shape, StreamHandle stream) {
                   : draw_hops<false>(args, stream);
     return order_hops(args, 0, hops, shape, stream);
   }
-  // Graphs of several types have no other frontiers.
+  // Heterogeneous graphs have no other frontiers.
   if constexpr (args_t::kOneType)
     for (int hop = 0; hop == 0 || hop < hops; ++hop) {
       args.weighted ? draw_hop<true>(args, hop, stream)

@@ -1,14 +1,15 @@
 // Several hops of column sampling.
 //
-// A task is a node (of a type, in a tree) at a hop: an entry of a table, whose
-// edges are drawn once, whoever asks for them. It has a slot for each relation
-// that samples from columns of its type. Where the next frontier takes in all
-// that a hop meets (`row`, `nodes`), the set of tasks depends on no order, and
-// no block waits for the end of a hop: tasks make tasks through a queue (after
-// PGSampler, task_queue.cuh), in one cooperative launch. Where a frontier
-// leaves out what was met before (`new`, `unseen`), a launch draws each hop.
+// A task is a node (of a type, in a tree) at a hop: a table entry, whose edges
+// are drawn once, however many edges lead to it. It has one slot for each
+// relation that samples from columns of its type. If the next frontier includes
+// everything a hop visits (`row`, `nodes`), the set of tasks is independent of
+// the order, and no block waits for the end of a hop: tasks create tasks
+// through a queue (after PGSampler, task_queue.cuh), in one cooperative launch.
+// If a frontier excludes visited nodes (`new`, `unseen`), one launch draws each
+// hop.
 //
-// Edges lie as they were drawn. order_hops.cuh puts them in order afterwards.
+// Edges stay in the order of drawing; order_hops.cuh sorts them afterwards.
 #pragma once
 
 #include "cached_relation.cuh"
@@ -21,12 +22,12 @@
 
 namespace gsample {
 
-constexpr int kHopThreads = 256;    // of a block
+constexpr int kHopThreads = 256;    // per block
 constexpr int64_t kLongTask = 512;  // edges of a task that a block draws
-constexpr uint64_t kMade = uint64_t{1} << 63;  // marks an entry as a new task
+constexpr uint64_t kMade = uint64_t{1} << 63;  // marks the entry of a new task
 constexpr uint64_t kNoTask = ~uint64_t{0};
 
-// A row that is in place of an entry, without the mark: any number of 63 bits.
+// A row stored instead of an entry, without the mark: any 63-bit number.
 __device__ inline int64_t unmarked_row(int64_t row) {
   return static_cast<int64_t>(static_cast<uint64_t>(row) << 1) >> 1;
 }
@@ -34,17 +35,17 @@ __device__ inline int64_t unmarked_row(int64_t row) {
 struct HopShared {
   BlockSums sums;
   uint64_t task[kHopThreads];
-  HopTask at[kHopThreads];  // where the tasks are: keys take divisions
+  HopTask at[kHopThreads];  // the tasks' fields: decoding keys takes divisions
   SampleColumn column[kHopThreads];
   BlockReads reads;
   int64_t first_edge;
-  // Tickets of the block, whether threads wait for the slots of theirs, and
-  // how many of these have tasks.
+  // Tickets of the block, whether threads wait for their tickets' slots, and
+  // the number of slots with tasks.
   uint32_t first_ticket, tickets;
   bool waits[kHopThreads];
   uint32_t found;
   uint32_t slot;
-  uint32_t lane_shift;  // 2^lane_shift lanes take a task
+  uint32_t lane_shift;  // 2^lane_shift lanes per task
   bool room;
 };
 
@@ -54,14 +55,14 @@ class HopTasks {
   __device__ HopTasks(const args_t& args, HopShared& shared)
       : a_(args), shared_(shared), tasks_{args} {}
 
-  // Of each launch; a barrier must follow.
+  // Starts each launch; a barrier must follow.
   __device__ void start() const {
     clear_reads(shared_.reads);
     if (threadIdx.x == 0)
       shared_.lane_shift = lane_shift(a_);
   }
 
-  // Of the first launch; a grid barrier must follow.
+  // Starts the first launch; a grid barrier must follow.
   __device__ void begin() const {
     clear_table(a_.table);
     for (int64_t i = global_rank(); i < a_.queue.capacity; i += grid_threads())
@@ -82,8 +83,8 @@ class HopTasks {
     clear_counts(a_.queue, gridDim.x);  // each block has seeds to announce
   }
 
-  // The seeds are the columns of the first hop. Duplicates share a task, if
-  // they share a tree.
+  // The seeds are the columns of the first hop. Duplicates in the same tree
+  // share a task.
   __device__ void add_seeds() {
     for (int t = 0; t < a_.num_types(); ++t)
       add_seeds(t);
@@ -91,9 +92,9 @@ class HopTasks {
       retire_tasks(a_.queue, 1);
   }
 
-  // Until no task is left. A block has a ticket a thread, or fewer, and draws
-  // for those whose slots have tasks by now. What a block knows of its tickets
-  // is in shared memory, as registers are short where edges are drawn.
+  // Runs until no task remains. A block has at most one ticket per thread, and
+  // draws for those whose slots have tasks. The block's state of its tickets is
+  // in shared memory, as drawing edges needs the registers.
   __device__ void drain() {
     const int t = threadIdx.x;
     shared_.waits[t] = false;
@@ -123,14 +124,14 @@ class HopTasks {
     }
   }
 
-  // When all is drawn, and the block met at a barrier.
+  // Called when everything is drawn, and the block passed a barrier.
   __device__ void end() const {
     for (int r = threadIdx.x; r < BlockReads::kRelations; r += blockDim.x)
       if (r < a_.num_relations())
         add_reads(a_.relation(r), r, shared_.reads);
   }
 
-  // The tasks of a hop, when its columns are known.
+  // Draws the tasks of a hop, once its columns are known.
   __device__ void draw_hop(int hop) {
     int64_t* columns = a_.column + a_.column_end[hop];
     const BlockRange range(a_.column_end[hop + 1] - a_.column_end[hop]);
@@ -152,8 +153,8 @@ class HopTasks {
   }
 
  private:
-  // What shared_.task has, and what it makes: tasks end with their last
-  // slots.
+  // Draws shared_.task and the tasks they create: a task ends with its last
+  // slot.
   __device__ void draw_found() {
     const int size = static_cast<int>(shared_.tickets);
     for (int slot = 0; slot < a_.slots(); ++slot) {
@@ -165,7 +166,7 @@ class HopTasks {
     }
   }
 
-  // As many lanes as a task has slots, if they fit in a warp.
+  // One lane per slot of a task, up to a warp.
   __device__ static uint32_t lane_shift(const args_t& args) {
     uint32_t lanes = 4;
     for (int r = 0; r < args.num_relations(); ++r)
@@ -178,7 +179,7 @@ class HopTasks {
     return (entry & kMade) != 0;
   }
 
-  // The times of trees, which are told by type.
+  // Stores the times of trees, which are inputs by type.
   __device__ void keep_times() const {
     for (int t = 0; a_.tree_time() != nullptr && t < a_.num_types(); ++t)
       for (int64_t i = global_rank(); i < a_.num_seeds_of(t);
@@ -202,7 +203,7 @@ class HopTasks {
     }
   }
 
-  // What is at fault makes no task: nothing is put in order then.
+  // A faulty seed makes no task: nothing is ordered then.
   __device__ uint64_t add_seed(int type, int64_t i) const {
     const int64_t seed = a_.seeds_of(type)[i];
     if (seed < 0 || seed >= a_.num_nodes_of(type)) {
@@ -212,16 +213,16 @@ class HopTasks {
     return make_task(0, a_.key(0, type, a_.first_seed(type) + i, seed));
   }
 
-  // The entry of a key of a hop, marked if it is a task that this made.
+  // The entry of a key of a hop, marked if this call created the task.
   __device__ uint64_t make_task(int hop, uint64_t key) const {
     bool added;
     const uint64_t entry = tasks_.entry(key, &added);
     return entry | (added && hop < a_.options.num_hops ? kMade : 0);
   }
 
-  // Draws what the first `count` of shared_.task have in a slot, of a hop or of
-  // the hops that their keys tell. Returns how many edges there are, from
-  // shared_.first_edge on.
+  // Draws one slot of the first `count` of shared_.task, at a hop or at the
+  // hops in their keys. Returns the number of edges; they start at
+  // shared_.first_edge.
   __device__ int64_t draw(int hop, int slot, int count) {
     const int t = threadIdx.x;
     SampleColumn column{0, 0, 0, 0, true};
@@ -279,7 +280,7 @@ class HopTasks {
     return column;
   }
 
-  // Room for some edges, or -1.
+  // Reserves room for edges; returns its start, or -1.
   __device__ int64_t reserve(int64_t edges) const {
     const int64_t first =
         Atomic<int64_t>(*a_.num_drawn).fetch_add(edges, kRelaxed);
@@ -289,7 +290,7 @@ class HopTasks {
     return -1;
   }
 
-  // By the threads of a group.
+  // Called by all threads of a group.
   template <typename group_t>
   __device__ void draw_task(int hop,
                             int slot,
@@ -341,8 +342,7 @@ class HopTasks {
     return a_.takes_queue() ? entry : entry & ~kMade;
   }
 
-  // What this thread's task makes of its own node: a column of the next hop,
-  // too.
+  // The task for this task's own node: a column of the next hop, too.
   __device__ uint64_t carry() const {
     if (shared_.task[threadIdx.x] == kNoTask || a_.frontier != Frontier::kNodes)
       return 0;
@@ -353,8 +353,8 @@ class HopTasks {
                : make_task(hop, a_.key(hop, at.type, at.tree, at.node));
   }
 
-  // Publishes the new tasks among some drawn edges of the block, and those
-  // that its threads bring themselves, when some that made them end.
+  // Publishes the new tasks of the block's drawn edges, and those that its
+  // threads add themselves, and ends the tasks that created them.
   __device__ void push(uint64_t own,
                        int64_t first,
                        int64_t edges,

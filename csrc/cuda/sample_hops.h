@@ -1,6 +1,6 @@
-// Several hops of column sampling on a GPU: what bind/ fills in, and what
-// sample_hops.cuh and order_hops.cuh read. All pointers are to the device's
-// memory, or to pinned memory of the host.
+// Several hops of column sampling on a GPU: bind/ fills this in,
+// sample_hops.cuh and order_hops.cuh read it. All pointers are to device memory
+// or pinned host memory.
 #pragma once
 
 #include "../args.h"
@@ -14,7 +14,7 @@
 
 namespace gsample {
 
-// Where the edges of a task are, in the order in which they were drawn.
+// The range of a task's edges, in the order of drawing.
 struct TaskEdges {
   uint32_t first;
   uint32_t count;
@@ -28,29 +28,29 @@ struct HopTask {
   int64_t node;
 };
 
-// What layers need beside their graph. Columns of a hop are those of type
-// after type, its edges those of relation after relation.
+// The state of layers apart from their graph. Columns of a hop are ordered by
+// type, its edges by relation.
 struct HopState {
   SampleOptions options;  // without a key
   Frontier frontier;
-  bool next;            // there is a frontier after the last hop
-  bool weighted;        // some relation is
+  bool next;            // whether a frontier follows the last hop
+  bool weighted;        // whether any relation is
   int64_t max_columns;  // of all hops, and of the frontier after them
   int64_t max_edges;    // of all hops
 
-  // The columns of hop after hop, as entries of the table, and how many there
-  // are before [hop][type].
+  // The columns of all hops in order, as table entries, and the number of them
+  // before [hop][type].
   int64_t* column;      // [max_columns]
   int64_t* column_end;  // [(num_hops + 1) * num_types + 1]
-  // Edges of a relation at a hop before each column of it; relations of the
-  // same columns have a part each. And edges before [hop][relation].
+  // Edges of a relation at a hop before each column of it; each relation of the
+  // same columns has its own part. And edges before [hop][relation].
   int64_t* begin;     // [slots * (max_columns + num_hops * num_types)]
   int64_t* edge_end;  // [num_hops * num_relations + 1]
-  int64_t* place;     // [max_edges] of each edge among those that were drawn
+  int64_t* place;     // [max_edges] position of each edge among the drawn ones
   Report* report;
 
-  // Edges as they were drawn, and their rows: entries of the table or, where
-  // no frontier follows, nodes.
+  // Edges as drawn, and their rows: table entries or, if no frontier follows,
+  // nodes.
   int64_t* drawn_edge;  // [max_edges]
   int64_t* drawn_row;   // [max_edges]
   int64_t* num_drawn;   // [1]
@@ -63,7 +63,7 @@ struct HopState {
   int64_t* totals;     // [max(num_types, num_relations) * blocks]
   TakenWeight* taken;  // [max_edges] for weights without replacement
 
-  // Whether a frontier takes in all that a hop meets.
+  // Whether a frontier includes everything a hop visits.
   GSAMPLE_HD bool takes_queue() const {
     return frontier == Frontier::kRow || frontier == Frontier::kNodes;
   }
@@ -72,8 +72,8 @@ struct HopState {
   }
 };
 
-// A graph of one type and one relation. HeteroHopsCuda has any number of them,
-// and the same functions: kernels see the graph through these.
+// A homogeneous graph. HeteroHopsCuda has any number of types and relations,
+// and the same functions: kernels access the graph through them.
 template <typename indptr_t, typename index_t>
 struct SampleHopsCuda : HopState {
   using Indptr = indptr_t;
@@ -86,7 +86,7 @@ struct SampleHopsCuda : HopState {
   int64_t num_seeds;
   const uint64_t* streams;  // [num_hops] keys of the draws
   bool sorted;              // frontiers ascend
-  uint64_t* bits;           // [num_nodes / 64 + 1] of nodes, if `sorted`
+  uint64_t* bits;           // [num_nodes / 64 + 1] one per node, if `sorted`
 
   static constexpr bool kOneType = true;
   GSAMPLE_HD static constexpr int num_types() { return 1; }
@@ -99,16 +99,16 @@ struct SampleHopsCuda : HopState {
   GSAMPLE_HD static constexpr int64_t first_seed(int) { return 0; }
   GSAMPLE_HD static constexpr int64_t* tree_time() { return nullptr; }
 
-  // The relations that sample from columns of a type have slots 0, 1, ...;
-  // those whose rows are of a type are counted, too.
+  // The relations from columns of a type have slots 0, 1, ...; the relations
+  // whose rows are of a type are counted, too.
   GSAMPLE_HD static constexpr int slots() { return 1; }
   GSAMPLE_HD static constexpr int slot_of(int) { return 0; }
   GSAMPLE_HD static constexpr int relation_into(int, int) { return 0; }
   GSAMPLE_HD static constexpr int num_from(int) { return 1; }
   GSAMPLE_HD static constexpr int relation_from(int, int) { return 0; }
 
-  // A task as a key of the table. A node that is in one hop at most needs no
-  // number of it.
+  // A task as a key of the table. If a node is in at most one hop, its key
+  // needs no hop.
   GSAMPLE_HD uint64_t key(int hop, int, int64_t, int64_t node) const {
     const bool once = frontier == Frontier::kUnseen;
     return static_cast<uint64_t>((once ? 0 : hop * num_nodes) + node);
@@ -130,12 +130,12 @@ struct SampleHopsCuda : HopState {
 template <typename args_t>
 LaunchShape sample_hops_shape(const args_t& args);
 
-// Starts the sampling of all hops. Nothing waits for it: its report tells how
-// it went once the stream gets there.
+// Launches the sampling of all hops, asynchronously. The report is valid once
+// the stream gets there.
 template <typename args_t>
 void sample_hops(const args_t& args, LaunchShape shape, StreamHandle stream);
 
-// What becomes of a relation at a hop.
+// The outputs of a relation at a hop.
 template <typename indptr_t, typename index_t>
 struct HopEdges {
   int64_t hop;
@@ -161,7 +161,7 @@ struct HopOutputs {
   const HopNodes* nodes;                     // [num_nodes]
   int64_t num_edges;
   int64_t num_nodes;
-  int64_t items;  // of all, about
+  int64_t items;  // approximate total
 };
 
 template <typename args_t>

@@ -1,7 +1,7 @@
-// Selection of nodes for each of some batches, in one cooperative launch. A
-// thread makes a draw, but for weighted ones without replacement, which depend
-// on each other: there a warp has a batch to itself, and its lanes share the
-// search of one draw.
+// Selection of nodes for several batches, in one cooperative launch. One thread
+// per draw, except weighted draws without replacement, which depend on each
+// other: there a warp handles a batch, and its lanes share the search of one
+// draw.
 #include "sample_nodes.h"
 
 #include "../core/weighted.h"
@@ -13,13 +13,13 @@
 
 namespace gsample {
 
-constexpr int kNodesThreads = 256;  // of a block
+constexpr int kNodesThreads = 256;  // per block
 
 struct SampleNodesShared {
   BlockSums sums;
 };
 
-// The candidates of a batch, and where its choices go.
+// The candidates of a batch, and the output for its selection.
 class NodeBatch {
  public:
   __device__ NodeBatch(const SampleNodesCuda& args, int64_t b)
@@ -27,13 +27,13 @@ class NodeBatch {
         b_(b),
         first_(args.ptr == nullptr ? 0 : args.ptr[b]),
         n_(args.ptr == nullptr ? args.num_nodes : args.ptr[b + 1] - first_) {
-    // A fault was noted: nothing is read.
+    // A fault was reported: nothing is read.
     if (first_ < 0 || n_ < 0 || n_ > args.num_nodes - first_)
       first_ = n_ = 0;
   }
 
   __device__ int64_t first() const { return first_; }
-  // Of its nodes in a table of all batches.
+  // The first key of its nodes in a table of all batches.
   __device__ uint64_t first_key() const {
     return static_cast<uint64_t>(a_.ptr == nullptr ? b_ * a_.num_nodes
                                                    : first_);
@@ -52,7 +52,7 @@ class NodeBatch {
     return {a_.cum_weight + first_, 0, size()};
   }
   __device__ Stream draw() const { return {a_.streams[b_], 0, 0}; }
-  // Of slot 0.
+  // The position of slot 0.
   __device__ int64_t offset() const { return b_ * a_.room; }
 
  private:
@@ -76,12 +76,13 @@ __device__ inline int64_t draw_with_replacement(const NodeBatch& batch,
 
 // Uniform draws without replacement: Floyd's algorithm (see FloydChain) over
 // all slots of all batches at once. One table finds the first slot of a batch
-// that drew a node: no batches share one, or (batch, node) is the key.
+// that drew a node: either batches have disjoint nodes, or (batch, node) is the
+// key.
 class FloydSlots {
  public:
   __device__ explicit FloydSlots(const SampleNodesCuda& args) : a_(args) {}
 
-  // By all threads of a cooperative launch.
+  // Called by all threads of a cooperative launch.
   __device__ void select() const {
     clear_table(a_.table);
     grid_barrier();
@@ -104,7 +105,7 @@ class FloydSlots {
     }
   }
 
-  // What slots draw from: one of the first to this one.
+  // The last candidate of a slot; it draws among the first to this one.
   __device__ static uint64_t last(const NodeBatch& batch, int64_t slot) {
     return batch.size() - static_cast<uint64_t>(batch.count() - slot);
   }
@@ -138,7 +139,8 @@ class FloydSlots {
   const SampleNodesCuda& a_;
 };
 
-// Weighted draws without replacement of a batch, by a warp; returns how many.
+// Weighted draws without replacement of a batch, by a warp; returns their
+// number.
 __device__ inline int64_t select_nodes(const SampleNodesCuda& args,
                                        int64_t b,
                                        uint64_t* tree,
@@ -156,7 +158,7 @@ __device__ inline int64_t select_nodes(const SampleNodesCuda& args,
   return batch.count();
 }
 
-// Those of all batches, by all threads of a cooperative launch.
+// Selects in all batches; called by all threads of a cooperative launch.
 __device__ inline void select_weighted_nodes(const SampleNodesCuda& args) {
   for (int64_t i = global_rank(); i < args.tree_size; i += grid_threads())
     args.tree[i] = 0;
@@ -212,7 +214,7 @@ inline __global__ void __launch_bounds__(kNodesThreads)
 }
 
 LaunchShape sample_nodes_shape(const SampleNodesCuda& args) {
-  // A warp for each batch, where trees take turns.
+  // One warp per batch, if batches take turns with trees.
   const bool in_turn = !args.replace && args.cum_weight != nullptr;
   const int64_t work = in_turn ? args.tree_size + args.batches * 4 * 32
                                : args.batches * args.room;

@@ -1,5 +1,5 @@
-// Selection of nodes on a GPU: what bind/ fills in, and what sample_nodes.cu
-// reads. All pointers are to the device's memory.
+// Selection of nodes on a GPU: bind/ fills this in, sample_nodes.cu reads it.
+// All pointers are to device memory.
 #pragma once
 
 #include "device.h"
@@ -15,25 +15,25 @@ struct SampleNodesCuda {
   const int64_t* ptr;       // [batches + 1]
   const uint64_t* streams;  // [batches] keys of the draws
   int64_t batches;
-  int64_t k;  // nodes a batch
+  int64_t k;  // nodes per batch
   bool replace;
 
-  int64_t room;      // of a batch in `slot`: k, or num_nodes if there are less
-  int64_t* node;     // [batches * room], of which the report tells the size
-  int64_t* out_ptr;  // [batches + 1] where the nodes of a batch begin
+  int64_t room;      // per batch in `slot`: k, or num_nodes if smaller
+  int64_t* node;     // [batches * room]; the report has the size
+  int64_t* out_ptr;  // [batches + 1] start of each batch's nodes
   Report* report;
   int64_t* totals;  // [blocks] scratch
-  int64_t* slot;    // [batches * room] scratch: choices
+  int64_t* slot;    // [batches * room] scratch: selected nodes
   int64_t* size;    // [batches] scratch
-  // Scratch of weighted draws without replacement: with `ptr` a tree for each
-  // batch, else some that batches share.
+  // Scratch of weighted draws without replacement: with `ptr` one tree per
+  // batch, else several trees that batches share.
   uint64_t* tree;      // [tree_size]
   int64_t tree_size;   // in words
-  int64_t tree_words;  // of a tree, without `ptr`
+  int64_t tree_words;  // per tree, without `ptr`
   int64_t trees;
-  // And of uniform ones, for each slot.
-  int64_t* drawn;  // by the slot
-  int64_t* entry;  // where the table has it
+  // And of uniform ones, per slot.
+  int64_t* drawn;  // candidate that the slot drew
+  int64_t* entry;  // its entry in the table
   NodeTable table;
 };
 

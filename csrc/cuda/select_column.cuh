@@ -1,6 +1,6 @@
-// Selection in a column by a group of threads: the numbers of core/select.h
-// and core/weighted.h. Every thread of the group must call these; each slot's
-// choice, a position in the column, goes to take(slot, choice) once.
+// Selection in a column by a group of threads: the numbers of core/select.h and
+// core/weighted.h. Every thread of the group must call these; each slot's
+// choice, a position in the column, is passed to take(slot, choice) once.
 #pragma once
 
 #include "../core/weighted.h"
@@ -10,8 +10,8 @@
 
 namespace gsample {
 
-// Memory for the slots of a column, `count` of each. take() may write over
-// what its slot has in `choice` and `mark`.
+// Memory for the slots of a column, `count` of each. take() may overwrite its
+// slot of `choice` and `mark`.
 struct SelectScratch {
   int64_t* choice;
   int64_t* mark;
@@ -33,12 +33,12 @@ __device__ void select_uniform(const Stream& draw,
     take(slot, column.all ? slot : bounded(draw(slot), n));
 }
 
-// Slots that one thread draws when each depends on those before: k slots take
-// it O(k^2) steps.
+// Slots that one thread draws when each depends on the earlier ones: k slots
+// take it O(k^2) steps.
 constexpr uint32_t kSlotsInTurn = 16;
 
-// What the first warp of a group, or its first thread, chooses for all slots,
-// when each depends on those before.
+// The choices of a group's first warp, or its first thread, for all slots, when
+// each depends on the earlier ones.
 template <typename group_t>
 __device__ void choose_weighted(const Stream& draw,
                                 const SampleColumn& column,
@@ -61,7 +61,7 @@ __device__ void choose_weighted(const Stream& draw,
     slot = select_weighted_without_replacement(
         draw, EvenGuess(weights), weights, k, scratch.choice, scratch.taken);
   }
-  // Only weights that are no cumulative sums leave slots without a choice.
+  // Only weights that are not cumulative sums leave slots without a choice.
   if (group.rank == 0)
     for (; slot < k; ++slot)
       scratch.choice[slot] = 0;

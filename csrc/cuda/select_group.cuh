@@ -1,5 +1,5 @@
-// Threads that work on one column together, and uniform selection by them: the
-// numbers of core/select.h, in parallel.
+// Groups of threads that select in one column together, and their uniform
+// selection: the numbers of core/select.h, in parallel.
 #pragma once
 
 #include "../core/hash.h"
@@ -8,11 +8,11 @@
 
 namespace gsample {
 
-// A power of two of neighbouring lanes of a warp.
+// A power of two of adjacent lanes of a warp.
 struct LaneGroup {
   uint32_t size;
   uint32_t rank;   // of this lane
-  uint32_t shift;  // lane of the first
+  uint32_t shift;  // first lane
   uint32_t mask;   // the lanes, in their warp
 
   __device__ explicit LaneGroup(uint32_t lanes)
@@ -23,7 +23,7 @@ struct LaneGroup {
   __device__ void sync() const { __syncwarp(mask); }
 };
 
-// As many lanes as a column has slots, if they fit in a warp; at least some.
+// One lane per slot of a column, up to a warp; at least `lanes`.
 __device__ inline uint32_t lanes_for(int64_t fanout, uint32_t lanes = 4) {
   while (lanes < 32 && (fanout < 0 || lanes < fanout))
     lanes *= 2;
@@ -37,16 +37,16 @@ struct BlockGroup {
   __device__ void sync() const { __syncthreads(); }
 };
 
-// Floyd's algorithm takes the slots in order: slot j draws t_j, and gives way
-// to its last resort n - k + j when t_j is taken. It is, by a slot i < j, when
-// t_i = t_j (whatever i took, t_j was taken then), or when t_j is the last
-// resort of i and i gave way:
+// Floyd's algorithm processes the slots in order: slot j draws t_j, and gives
+// way to its last resort n - k + j if t_j is taken. A slot i < j took it if t_i
+// = t_j (whatever i selected, t_j was taken then), or if t_j is the last resort
+// of i and i gave way:
 //
 //   gave_way(j) = t_i = t_j for some i < j, or
 //                 t_j = n - k + i for an i < j with gave_way(i)
 //
-// which asks for no order: equal draws are found first, and then chains of
-// last resorts are followed until a slot that gave way, or to their end.
+// This needs no order: equal draws are found first, and then chains of last
+// resorts are followed to a slot that gave way, or to their end.
 struct FloydChain {
   uint64_t first;  // n - k
 
@@ -56,15 +56,15 @@ struct FloydChain {
   }
 };
 
-// What slot group.rank takes among k <= group.size of n. Every lane of the
-// group must call it, those beyond k, too.
+// The selection of slot group.rank among k <= group.size of n. Every lane of
+// the group must call it, those beyond k, too.
 __device__ inline uint64_t select_floyd_lanes(const Stream& draw,
                                               uint64_t n,
                                               uint32_t k,
                                               const LaneGroup& group) {
   const FloydChain chain{n - k};
   const uint32_t j = group.rank;
-  // Lanes beyond k hold numbers that no draw is equal to.
+  // Lanes beyond k hold numbers that equal no draw.
   const uint64_t t = j < k ? bounded(draw(j), chain.first + j + 1) : n + j;
   const uint32_t equal = __match_any_sync(group.mask, t) >> group.shift;
   const bool repeats = (equal & ((1u << j) - 1)) != 0;
@@ -81,8 +81,8 @@ __device__ inline uint64_t select_floyd_lanes(const Stream& draw,
   return gave_way ? chain.first + j : t;
 }
 
-// Which slots gave way, and which drew the same, for any number of slots: a
-// list for each of k hashes of a draw, whose links are in the slots.
+// Finds the slots that gave way, and those with equal draws, for any number of
+// slots: one list per hash of a draw, k lists with links in the slots.
 class FloydLists {
  public:
   __device__ FloydLists(int64_t* words, uint32_t k)
@@ -90,14 +90,14 @@ class FloydLists {
 
   __device__ void clear(uint32_t j) const { head_[j] = kEnd; }
 
-  // All lists must be clear.
+  // All lists must be empty.
   __device__ void insert(uint32_t j, int64_t t) const {
     const uint32_t hash =
         static_cast<uint32_t>(mix64(static_cast<uint64_t>(t)));
     link_[j] = Atomic<uint32_t>(head_[mulhi32(hash, k_)]).exchange(j, kRelaxed);
   }
 
-  // Whether a slot before j drew the same, when all slots are inserted.
+  // Whether an earlier slot drew the same as j, once all slots are inserted.
   __device__ bool repeats(uint32_t j, const int64_t* t) const {
     const uint32_t hash =
         static_cast<uint32_t>(mix64(static_cast<uint64_t>(t[j])));
@@ -121,11 +121,11 @@ class FloydLists {
 
   const uint32_t k_;
   uint32_t* const head_;  // [k] a slot, or kEnd
-  uint32_t* const link_;  // [k] the next one, and whether it gave way
+  uint32_t* const link_;  // [k] the next slot, and whether this one gave way
 };
 
-// The same for any k < 2^31, with scratch `t` and `words` [k]. Calls
-// emit(slot, choice) for every slot, which may write over the slot's scratch.
+// The same for any k < 2^31, with scratch `t` and `words` [k]. Calls emit(slot,
+// choice) for every slot; emit may overwrite the slot's scratch.
 template <typename group_t, typename emit_t>
 __device__ void select_floyd_memory(const Stream& draw,
                                     uint64_t n,
@@ -148,7 +148,7 @@ __device__ void select_floyd_memory(const Stream& draw,
     if (lists.repeats(j, t))
       lists.give_way(j);
   group.sync();
-  // Others may finish their slots meanwhile, which only makes chains shorter.
+  // Others may finish their slots meanwhile, which only shortens chains.
   for (uint32_t j = group.rank; j < k; j += group.size) {
     uint32_t at = j, next = j;
     bool found;
@@ -164,7 +164,7 @@ __device__ void select_floyd_memory(const Stream& draw,
   for (uint32_t j = group.rank; j < k; j += group.size)
     if (lists.gave_way(j))
       t[j] = static_cast<int64_t>(chain.first + j);
-  group.sync();  // nobody looks at the lists again
+  group.sync();  // the lists may be overwritten
   for (uint32_t j = group.rank; j < k; j += group.size)
     emit(j, static_cast<uint64_t>(t[j]));
 }

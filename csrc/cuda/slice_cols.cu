@@ -1,6 +1,6 @@
-// Columns of a matrix. First where each of them begins in the slice, in one
-// cooperative launch; then a thread copies an edge, whatever its column: hubs
-// are spread over as many threads as they have edges.
+// Column slices of a matrix. One cooperative launch computes the start of each
+// column in the slice; then one thread copies each edge, whatever its column:
+// hubs spread over many threads.
 #include "slice_cols.h"
 
 #include "columns.cuh"
@@ -8,7 +8,7 @@
 
 namespace gsample {
 
-constexpr int kSliceThreads = 256;  // of a block
+constexpr int kSliceThreads = 256;  // per block
 
 struct SliceShared {
   BlockSums sums;

@@ -1,5 +1,5 @@
-// Columns of a matrix on a GPU: what bind/ fills in, and what slice_cols.cu
-// reads. All pointers are to the device's memory.
+// Column slices of a matrix on a GPU: bind/ fills this in, slice_cols.cu reads
+// it. All pointers are to device memory.
 #pragma once
 
 #include "device.h"
@@ -17,7 +17,7 @@ struct SliceColsCuda {
   int64_t n;
 
   indptr_t* out_indptr;  // [n + 1]
-  index_t* out_indices;  // [size], which the report tells
+  index_t* out_indices;  // [size], from the report
   int64_t* edge;         // [size]
   int64_t size;
   Report* report;
@@ -33,7 +33,7 @@ void slice_cols_indptr(const SliceColsCuda<indptr_t, index_t>& args,
                        LaunchShape shape,
                        StreamHandle stream);
 
-// Then, unless there was a fault, `out_indices` and `edge`.
+// Then, unless there was a fault, writes `out_indices` and `edge`.
 template <typename indptr_t, typename index_t>
 void slice_cols_edges(const SliceColsCuda<indptr_t, index_t>& args,
                       StreamHandle stream);

@@ -1,4 +1,4 @@
-// A thread for each edge and node.
+// One thread per edge and node.
 #include "split_batches.h"
 
 #include "../core/search.h"
@@ -44,14 +44,14 @@ class BatchSplitter {
   __device__ int64_t batch_of(int64_t tree) const {
     return a_.disjoint ? first_above(a_.tree_ptr, 0, a_.count, tree) - 1 : tree;
   }
-  // Where a node of type t goes.
+  // The output position of a node of type t.
   __device__ int64_t place(int64_t t, int64_t node, int64_t batch) const {
     int64_t at = t;
     while (node >= a_.node_end[at + a_.num_types])
       at += a_.num_types;
     return node + a_.node_shift[at * a_.count + batch];
   }
-  // Its position among those of its batch.
+  // Its position among the nodes of its batch.
   __device__ int64_t local_id(int64_t t, int64_t node, int64_t batch) const {
     return place(t, node, batch) - a_.first_node[t * a_.count + batch];
   }

@@ -1,4 +1,4 @@
-// Takes the batches of a launch apart: see neighbor_sample.h.
+// Separates the batches of a launch: see neighbor_sample.h.
 #pragma once
 
 #include "device.h"
@@ -6,9 +6,9 @@
 
 namespace gsample {
 
-// Edges come in the order (hop, relation, batch), nodes of a type in the order
-// (hop, batch). They go out in the order (batch, relation or type, hop), with
-// the local ids that a batch has alone.
+// Edges are in the order (hop, relation, batch), nodes of a type in the order
+// (hop, batch). They are written in the order (batch, relation or type, hop),
+// with the local ids of a batch sampled alone.
 struct SplitBatchesCuda {
   const int64_t* row;
   const int64_t* col;
@@ -23,16 +23,16 @@ struct SplitBatchesCuda {
   bool disjoint;  // trees are those of the seeds
   int64_t count;
   const int64_t* tree_ptr;  // [count + 1]
-  // By which items of each hop, type or relation, and batch are moved.
+  // Shifts of the items of each hop, type or relation, and batch.
   const int64_t* node_shift;  // [num_hops + 1, num_types, count]
   const int64_t* edge_shift;  // [num_hops, num_relations, count]
-  const int64_t* first_node;  // [num_types, count] where they go
+  const int64_t* first_node;  // [num_types, count] first output position
   int64_t* out_row;
   int64_t* out_col;
   int64_t* out_edge;  // or null
   int64_t* out_node;
   int64_t* out_tree;  // or null
-  int64_t num_items;  // edges or nodes, whichever are more
+  int64_t num_items;  // max(edges, nodes)
 };
 
 void split_batches(const SplitBatchesCuda& args, StreamHandle stream);

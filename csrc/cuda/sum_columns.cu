@@ -1,5 +1,5 @@
-// Sums along columns, a thread for each column and feature: it adds the edges
-// in their order, as the CPU does.
+// Sums along columns, one thread per column and feature: it adds the edges in
+// order, as the CPU does.
 #include "sum_columns.h"
 
 #include "../core/sum.h"
@@ -8,7 +8,7 @@
 
 namespace gsample {
 
-constexpr int kSumThreads = 256;  // of a block
+constexpr int kSumThreads = 256;  // per block
 
 template <typename indptr_t, typename value_t>
 __global__ void __launch_bounds__(kSumThreads)

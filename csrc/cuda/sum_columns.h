@@ -1,5 +1,5 @@
-// Sums along columns on a GPU: what bind/ fills in, and what sum_columns.cu
-// reads. All pointers are to the device's memory.
+// Sums along columns on a GPU: bind/ fills this in, sum_columns.cu reads it.
+// All pointers are to device memory.
 #pragma once
 
 #include "device.h"
@@ -11,7 +11,7 @@ template <typename indptr_t, typename value_t>
 struct SumColumnsCuda {
   const indptr_t* indptr;  // [n + 1]
   const value_t* value;    // [num_edges, width]
-  const int64_t* perm;     // [num_edges] where edges are stored, or null
+  const int64_t* perm;     // [num_edges] storage position of each edge, or null
   int64_t n;
   int64_t num_edges;
   int64_t width;

@@ -1,7 +1,7 @@
-// Weighted selection without replacement by a warp, in memory for the slots
-// alone: the numbers of select_weighted_without_replacement() in
-// core/weighted.h. Where the lengths of columns are not known before a launch
-// there is no tree over their positions (taken_tree.cuh).
+// Weighted selection without replacement by a warp, with memory for the slots
+// only: the numbers of select_weighted_without_replacement() in
+// core/weighted.h. If the lengths of columns are unknown before a launch, there
+// is no memory for a tree over their positions (taken_tree.cuh).
 #pragma once
 
 #include "../core/weighted.h"
@@ -9,23 +9,23 @@
 
 namespace gsample {
 
-// The intervals of weight that were taken, laid end to end with the rest. An
-// interval's gap is what is left before it, start - (what is taken before): a
-// draw r in what is left passes the intervals with gap <= r, and gaps ascend
-// with starts. The last intervals, up to 32, are with the lanes, in the order
-// of their slots; the others are in memory, ordered, with what is taken before
-// each of them in memory.
+// The selected intervals of weight, within the concatenated weights. An
+// interval's gap is the weight remaining before it, start - (weight selected
+// before): a draw r in the remaining weight passes the intervals with gap <= r,
+// and gaps ascend with starts. The last intervals, up to 32, are held by the
+// lanes, in the order of their slots; the others are sorted in memory, each
+// with the selected weight before it in memory.
 //
-// A draw that passes weight P of the lanes' intervals passes those in memory
-// whose gap, were they alone, is at most r + P: if one is passed, so are the
-// lanes' intervals before it; if it is not, no later one is.
+// A draw that passes weight P of the lanes' intervals passes the intervals in
+// memory whose gap, without the lanes', is at most r + P: if one is passed, so
+// are the lanes' intervals before it; if it is not, no later one is.
 class TakenList {
  public:
   __device__ explicit TakenList(TakenWeight* memory)
       : list_(reinterpret_cast<Interval*>(memory)) {}
 
-  // The position that has unit r of what is left; it is taken. By all lanes of
-  // a warp. Where `cum` is no running sum it is any position.
+  // Selects the position of unit r in the remaining weight. Called by all lanes
+  // of a warp. If `cum` is not a running sum, the position is arbitrary.
   __device__ uint64_t take(uint64_t r,
                            const CumulativeWeights& w,
                            const EvenGuess& guess,
@@ -58,7 +58,7 @@ class TakenList {
 
   struct Interval {
     uint64_t start;
-    uint64_t before;  // what is taken in memory before it
+    uint64_t before;  // selected weight in memory before it
   };
   static_assert(sizeof(Interval) == sizeof(TakenWeight), "the same memory");
 
@@ -74,7 +74,8 @@ class TakenList {
     return j < end && r >= list_[j].start - list_[j].before;
   }
 
-  // How many intervals in memory a draw passes: a search by all lanes.
+  // The number of intervals in memory that a draw passes: a search by all
+  // lanes.
   __device__ uint32_t count_passed(uint64_t r) const {
     uint32_t low = 0, high = size_;
     while (high - low > 32) {
@@ -86,10 +87,10 @@ class TakenList {
     return low + __popc(__ballot_sync(kWarp, passed(r, low + lane(), high)));
   }
 
-  // Puts the 32 intervals of the lanes among those in memory. As many slots
-  // were drawn, so that there is room.
+  // Merges the 32 intervals of the lanes into memory, which has room for all
+  // drawn slots.
   __device__ void merge() {
-    uint32_t order = 0;  // of the lane's among the lanes'
+    uint32_t order = 0;  // rank of the lane's interval among the lanes'
     uint64_t before = 0;
     for (int l = 0; l < 32; ++l) {
       const uint64_t start = __shfl_sync(kWarp, start_, l);
@@ -104,7 +105,7 @@ class TakenList {
     list_[size_ + order] = {start_, before};
     __syncwarp();
     const Interval sorted = list_[size_ + lane()];
-    __syncwarp();  // read, before others move there
+    __syncwarp();  // read before other lanes overwrite it
     for (uint32_t end = (size_ + 31) / 32 * 32; end > 0; end -= 32)
       move(end - 32, sorted, all);
     list_[rank_ + order] = {start_, before_ + before};
@@ -114,7 +115,7 @@ class TakenList {
     held_ = 0;
   }
 
-  // Makes way for the lanes' intervals among 32 in memory; later ones have.
+  // Shifts 32 intervals in memory to make room; later ones are shifted already.
   __device__ void move(uint32_t first, const Interval& sorted, uint64_t all) {
     const uint32_t j = first + lane();
     const Interval mine = j < size_ ? list_[j] : Interval{0, 0};
@@ -125,7 +126,7 @@ class TakenList {
       earlier += probe < 32 && start < mine.start ? step : 0;
     }
     const uint64_t before = __shfl_sync(kWarp, sorted.before, earlier & 31);
-    __syncwarp();  // all have read the words that are written now
+    __syncwarp();  // all lanes have read the words to be overwritten
     if (j < size_)
       list_[j + static_cast<uint32_t>(earlier)] = {
           mine.start, mine.before + (earlier < 32 ? before : all)};
@@ -135,8 +136,8 @@ class TakenList {
   Interval* const list_;
   uint32_t size_ = 0;  // in memory
   uint64_t sum_ = 0;   // of weights there
-  uint32_t held_ = 0;  // by lanes
-  // The lane's.
+  uint32_t held_ = 0;  // by the lanes
+  // This lane's interval.
   uint64_t start_ = 0;
   uint64_t weight_ = 0;
   uint64_t gap_ = 0;
@@ -144,8 +145,9 @@ class TakenList {
   uint64_t before_ = 0;  // and their weight
 };
 
-// What each slot takes, in `choice`. Returns how many slots get something: less
-// than `count` when less weights are positive. `taken` has room for all slots.
+// Writes the selection of each slot to `choice`. Returns the number of slots
+// with a selection: less than `count` if fewer weights are positive. `taken`
+// has room for all slots.
 __device__ inline uint32_t select_weighted_by_list(const Stream& draw,
                                                    const CumulativeWeights& w,
                                                    uint32_t count,

@@ -1,7 +1,7 @@
 // Weighted selection without replacement in many slots, by a warp: the numbers
 // of select_weighted_without_replacement() in core/weighted.h. A slot draws in
-// the weight that is left, which depends on all slots before it; the steps of
-// one slot are those of a search, and these the lanes of a warp take together.
+// the remaining weight, which depends on all earlier slots; the lanes of a warp
+// share the search of one slot.
 #pragma once
 
 #include "../core/weighted.h"
@@ -10,11 +10,10 @@
 
 namespace gsample {
 
-// What was taken of the weights of a column, as a tree whose nodes have 32
-// children: sum g of level l is that of positions [g 32^l, (g + 1) 32^l), and
-// positions themselves have a bit each. What a child had at first is a
-// difference of `cum`, so that a tree of zeros is one of which nothing was
-// taken.
+// The selected weights of a column, as a tree whose nodes have 32 children: sum
+// g of level l is that of positions [g 32^l, (g + 1) 32^l), and each position
+// has one bit. The initial weight of a child is a difference of `cum`, so in a
+// tree of zeros nothing is selected.
 class TakenTree {
  public:
   struct Choice {
@@ -33,19 +32,19 @@ class TakenTree {
     size_ = size;
   }
 
-  // By all lanes of a warp, as all below.
+  // Called by all lanes of a warp, like all functions below.
   __device__ void clear() const {
     for (uint64_t i = lane(); i < size_; i += 32)
       bits_[i] = 0;
     __syncwarp();
   }
 
-  // Takes the position that has unit r of what is left, laid end to end. Where
-  // `cum` is no running sum it is any position.
+  // Selects the position of unit r in the concatenated remaining weights. If
+  // `cum` is not a running sum, the position is arbitrary.
   __device__ Choice take(uint64_t r) const {
     uint64_t first = 0, before = 0;  // the first position of a node, its start
     uint64_t* sums = top_;
-    uint64_t* mine = nullptr;  // lane l: the sum of level l to add to
+    uint64_t* mine = nullptr;  // lane l: the sum of level l to increase
     for (int level = depth_ - 1; level > 0; --level) {
       const int shift = level * kBits;
       const uint64_t group = (first >> shift) + lane();
@@ -71,7 +70,7 @@ class TakenTree {
     const int child = descend(exists, up_to(taken ? 0 : weight), &r);
     const Choice choice{first + static_cast<uint64_t>(child),
                         __shfl_sync(kWarp, weight, child)};
-    __syncwarp();  // all have read the words that are written now
+    __syncwarp();  // all lanes have read the words to be overwritten
     if (lane() == 0)
       bits_[first / 32] = bits | uint64_t{1} << child;
     if (mine != nullptr)
@@ -86,12 +85,12 @@ class TakenTree {
 
   __device__ static uint32_t lane() { return threadIdx.x % 32; }
 
-  // How many nodes of 2^shift positions there are.
+  // The number of nodes of 2^shift positions.
   __device__ uint64_t groups(int shift) const {
     return (w_.n + (uint64_t{1} << shift) - 1) >> shift;
   }
 
-  // The sum over the lanes up to this one.
+  // The sum over the lanes up to and including this one.
   __device__ static uint64_t up_to(uint64_t value) {
     for (int step = 1; step < 32; step *= 2) {
       const uint64_t earlier = __shfl_up_sync(kWarp, value, step);
@@ -100,14 +99,14 @@ class TakenTree {
     return value;
   }
 
-  // What the lane before `child` has, or `else_` where there is none.
+  // The value of the lane before `child`, or `else_` if there is none.
   __device__ static uint64_t behind(uint64_t value, int child, uint64_t else_) {
     const uint64_t found = __shfl_sync(kWarp, value, child > 0 ? child - 1 : 0);
     return child > 0 ? found : else_;
   }
 
-  // The first child with left > *r, where `left` sums what is left up to it;
-  // *r becomes what it is in the child.
+  // The first child with left > *r, where `left` is the cumulative remaining
+  // weight; *r becomes the offset within the child.
   __device__ static int descend(bool exists, uint64_t left, uint64_t* r) {
     const uint32_t above = __ballot_sync(kWarp, exists && left > *r);
     const uint32_t all = __ballot_sync(kWarp, exists);
@@ -124,9 +123,9 @@ class TakenTree {
   uint64_t size_;  // in words
 };
 
-// Calls take(slot, position) once for each of the slots that get one, and
-// returns how many these are: less than `count` when less weights are positive.
-// `words` are zeros where they are `clean`.
+// Calls take(slot, position) once for each slot with a selection, and returns
+// their number: less than `count` if fewer weights are positive. If `clean`,
+// `words` are zeros.
 template <typename take_t>
 __device__ int64_t select_weighted_by_tree(const Stream& draw,
                                            const CumulativeWeights& w,
@@ -154,7 +153,7 @@ __device__ int64_t select_weighted_by_tree(const Stream& draw,
   return slot;
 }
 
-// The same in a column whose tree may have been used. Only weights that are no
+// The same in a column whose tree may be dirty. Only weights that are not
 // cumulative sums leave slots without a draw: these get the first position.
 template <typename take_t>
 __device__ void select_column_by_tree(const Stream& draw,

@@ -1,19 +1,19 @@
-// How much memory the weights that were taken need: see taken_tree.cuh.
+// Memory for the trees of selected weights: see taken_tree.cuh.
 #pragma once
 
 #include "../core/hd.h"
 
 namespace gsample {
 
-// Words for n positions, at least as many as TakenTree lays out: a word of bits
-// and one of sums for every 32 positions, a sum for every 32^2, and so on. The
-// words of parts of some positions, each rounded down, and 16 more of each,
-// are no more than those of all of them.
+// Words for n positions, an upper bound of TakenTree's layout: one word of bits
+// and one of sums for every 32 positions, one sum for every 32^2, and so on.
+// The terms n / 15 of parts sum to at most that of the whole, so every further
+// part takes at most 16 words more.
 GSAMPLE_HD int64_t taken_tree_words(int64_t n) {
   return n / 15 + 16;
 }
 
-// How many trees of so many words are made, for `most` that want one.
+// The number of trees of `words` words each, for `most` columns that need one.
 inline int64_t count_trees(int64_t most, int64_t words) {
   constexpr int64_t kWords = int64_t{1} << 23;  // 64 MB
   constexpr int64_t kMost = int64_t{1} << 14;   // warps that run at a time

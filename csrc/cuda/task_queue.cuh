@@ -1,5 +1,6 @@
-// A queue of tasks that make tasks, for persistent kernels without a grid
-// barrier (after PGSampler, but for its end: blocks there may leave early).
+// A queue of tasks that create tasks, for persistent kernels without a grid
+// barrier (after PGSampler, except for its termination: blocks there may leave
+// early).
 //
 //   take     one thread takes tickets for a block: slots that no other block
 //            reads, perhaps before they have a task;
@@ -8,8 +9,8 @@
 //            makes room, all at once;
 //   publish  writes a task, then says so (release, to the acquire of read).
 //
-// Nothing is pending exactly when all is done: a task is no longer pending when
-// all that it makes is, which it is before anybody reads it.
+// Nothing is pending exactly when all is done: a task stops being pending only
+// after all tasks it creates are, and they are before any thread reads them.
 #pragma once
 
 #include "portable.h"
@@ -19,16 +20,16 @@ namespace gsample {
 
 constexpr int kPendingShift = 32;
 
-// By one thread, before a grid barrier. `pending` are not announced, but
-// retired: what makes the first tasks.
+// Called by one thread, before a grid barrier. `pending` are the creators of
+// the first tasks: they retire without being announced.
 __device__ inline void clear_counts(const TaskQueue& queue, uint32_t pending) {
   *queue.head = 0;
   *queue.tail = uint64_t{pending} << kPendingShift;
 }
 
-// Takes tickets from `*first` on, and returns how many: up to `most`, and as
-// many as are half of a block's share of the backlog. So blocks take more at a
-// time where there is much, and end together.
+// Takes tickets from `*first` on, and returns their number: up to `most`, and
+// at most half of a block's share of the backlog. So blocks take many at a time
+// from a long queue, and finish together.
 __device__ inline uint32_t take_tickets(const TaskQueue& queue,
                                         uint32_t most,
                                         uint32_t* first) {
@@ -43,7 +44,7 @@ __device__ inline uint32_t take_tickets(const TaskQueue& queue,
   return count;
 }
 
-// Whether the slot of a ticket has a task, which is read then.
+// Whether the slot of a ticket has a task; reads it if so.
 __device__ inline bool read_task(const TaskQueue& queue,
                                  uint32_t slot,
                                  uint64_t* task) {
@@ -54,7 +55,7 @@ __device__ inline bool read_task(const TaskQueue& queue,
   return true;
 }
 
-// Whether no task is left, and none will come.
+// Whether no task is left, and none will be created.
 __device__ inline bool is_done(const TaskQueue& queue) {
   return Atomic<uint64_t>(*queue.tail).load(kRelaxed) >> kPendingShift == 0;
 }
@@ -64,17 +65,17 @@ __device__ inline void retire_tasks(const TaskQueue& queue, uint32_t count) {
       .fetch_sub(uint64_t{count} << kPendingShift, kRelaxed);
 }
 
-// Makes room for `made` tasks from `*first` on, and retires those that made
-// them. False when the queue is full: the tasks are lost, and their room is
-// given back, so that the lower half stays below the capacity and what is
-// announced at this time. Nobody got slots meanwhile: those of others begin
-// behind these.
+// Reserves room for `made` tasks from `*first` on, and retires the tasks that
+// created them. Returns false if the queue is full: the tasks are lost and
+// their room is returned, so that the lower half stays below the capacity plus
+// the announcements in progress. No other announcement succeeded meanwhile: its
+// slots would start after these.
 __device__ inline bool announce_tasks(const TaskQueue& queue,
                                       uint32_t made,
                                       uint32_t retired,
                                       uint32_t* first) {
   const Atomic<uint64_t> tail(*queue.tail);
-  // Counts are those modulo 2^32. No carry comes from the lower half.
+  // Counts are modulo 2^32. The lower half never carries.
   const uint64_t pending = uint64_t{made} - retired;
   *first = static_cast<uint32_t>(
       tail.fetch_add((pending << kPendingShift) + made, kRelaxed));

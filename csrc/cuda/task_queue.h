@@ -1,4 +1,4 @@
-// A queue of tasks in the device's memory: see task_queue.cuh.
+// A queue of tasks in device memory: see task_queue.cuh.
 #pragma once
 
 #include <stdint.h>
@@ -8,9 +8,9 @@ namespace gsample {
 struct TaskQueue {
   uint64_t* task;   // [capacity]
   uint32_t* ready;  // [capacity] 1 once a slot is published
-  uint32_t* head;   // slots below are taken, those without a task yet, too
+  uint32_t* head;   // slots below are taken, including those without a task
   uint64_t* tail;   // slots below the lower half are announced; the upper half
-                    // counts the tasks that are announced and not retired
+                    // counts the tasks announced and not retired
   uint32_t capacity;
 };
 

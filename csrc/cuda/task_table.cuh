@@ -1,4 +1,4 @@
-// Tasks of layers as entries of the table of nodes.
+// Tasks of layers as entries of the node table.
 #pragma once
 
 #include "node_table.cuh"
@@ -16,8 +16,8 @@ struct TaskTable {
   __device__ uint64_t key(uint64_t entry) const {
     return Atomic<uint64_t>(a.table.entry[entry].key).load(kRelaxed);
   }
-  // The entry of a key, and whether it is new. Entry 0 if there is no room,
-  // which is reported.
+  // The entry of a key, and whether it is new. If the table is full, reports it
+  // and returns entry 0.
   __device__ uint64_t entry(uint64_t key, bool* added) const {
     const uint64_t found = find_or_insert(a.table, key, kMostSteps, added);
     if (found != NodeTable::kNoEntry)

@@ -1,7 +1,7 @@
-// Distinct nodes, each way in one cooperative launch. By first occurrence: a
-// table keeps the least position of a node, and positions that are the first
-// are numbered in order. In ascending order: a bit for each node of the graph,
-// numbered in order.
+// Distinct nodes, each order in one cooperative launch. By first occurrence: a
+// table keeps the smallest position of each node, and these positions are
+// numbered in order. Ascending: a bitmap of the graph's nodes is numbered in
+// order.
 #pragma once
 
 #include "columns.cuh"
@@ -10,14 +10,14 @@
 
 namespace gsample {
 
-constexpr int kUniqueThreads = 256;  // of a block
+constexpr int kUniqueThreads = 256;  // per block
 
 struct UniqueShared {
   BlockSums sums;
 };
 
-// The node at a position and its batch in one number, 0 after a report if it is
-// no node.
+// The node at a position and its batch in one number; if it is no node, reports
+// it and returns 0.
 template <typename id_t>
 __device__ int64_t read_node(const UniqueNodesCuda<id_t>& args, int64_t i) {
   const int64_t id = args.id[i];
@@ -30,7 +30,7 @@ __device__ int64_t read_node(const UniqueNodesCuda<id_t>& args, int64_t i) {
   return column_of(args.ptr, args.batches, i) * args.num_nodes + id;
 }
 
-// Nodes of the batches that begin at position i are numbered from `next` on.
+// Numbers the nodes of the batches that start at position i from `next` on.
 template <typename id_t>
 __device__ void begin_batches(const UniqueNodesCuda<id_t>& args,
                               int64_t i,
@@ -42,7 +42,7 @@ __device__ void begin_batches(const UniqueNodesCuda<id_t>& args,
     args.out_ptr[b] = next;
 }
 
-// Where the nodes of one batch of all ids begin and end.
+// The range of one batch's nodes in all ids.
 template <typename id_t>
 __device__ void note_size(const UniqueNodesCuda<id_t>& args, int64_t size) {
   args.report->size = size;
@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(kUniqueThreads)
   const auto number_of = [&](int64_t i) {
     return Atomic<uint32_t>(args.table.entry[args.entry[i]].value);
   };
-  // Numbers are below kNew: no position is taken for one.
+  // Numbers are below kNew: they cannot be confused with positions.
   const auto is_first = [&](int64_t i) -> int64_t {
     return number_of(i).load(kRelaxed) ==
            NodeTable::kNew + static_cast<uint32_t>(i);

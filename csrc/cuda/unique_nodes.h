@@ -1,5 +1,5 @@
-// Distinct nodes on a GPU: what bind/ fills in, and what unique_nodes.cuh
-// reads. All pointers are to the device's memory.
+// Distinct nodes on a GPU: bind/ fills this in, unique_nodes.cuh reads it. All
+// pointers are to device memory.
 #pragma once
 
 #include "device.h"
@@ -13,21 +13,21 @@ struct UniqueNodesCuda {
   const id_t* id;  // [n]
   int64_t n;
   int64_t num_nodes;
-  // Where the ids of each of several batches begin, or null: one batch. A node
-  // of two batches is two; batches * num_nodes is below 2^63.
+  // The start of each batch's ids, or null: one batch. A node in two batches
+  // counts twice; batches * num_nodes is below 2^63.
   const int64_t* ptr;  // [batches + 1]
   int64_t batches;
 
-  int64_t* node;     // [n], of which the report tells how many are used
+  int64_t* node;     // [n]; the report has the number of used entries
   id_t* local;       // [n]
-  int64_t* out_ptr;  // [batches + 1], where nodes of a batch begin
+  int64_t* out_ptr;  // [batches + 1] start of each batch's nodes
   Report* report;
 
   int64_t* totals;  // [blocks] scratch
-  // Scratch of the order of first occurrence.
+  // Scratch for the order of first occurrence.
   NodeTable table;
   int64_t* entry;  // [n]
-  // Scratch of ascending order.
+  // Scratch for ascending order.
   uint64_t* bits;   // [num_words()]
   int64_t* before;  // [num_words()]
 

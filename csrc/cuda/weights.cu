@@ -1,7 +1,7 @@
-// Weights in fixed point and their sums, in one cooperative launch: the
-// greatest weight of each column, which decides its scale; sums over all edges;
-// and from these what came before the column is taken away, so that hubs need
-// no thread for themselves. Sums wrap around, and differences do not.
+// Weights in fixed point and their sums, in one cooperative launch: the largest
+// weight of each column, which decides its scale; then sums over all edges,
+// from which the sum before the column is subtracted, so that hubs need no
+// thread of their own. Sums wrap around; differences are exact.
 #include "weights.h"
 
 #include "../core/weighted.h"
@@ -10,23 +10,23 @@
 
 namespace gsample {
 
-constexpr int kWeightThreads = 256;  // of a block
+constexpr int kWeightThreads = 256;  // per block
 
 struct WeightsShared {
   BlockSums sums;
 };
 
-// A weight, 0 after a report if it is none.
+// A weight; if it is invalid, reports it and returns 0.
 __device__ inline double read_weight(double weight, int64_t i, Report* report) {
   constexpr uint64_t kInfinity = 0x7FF0000000000000;
   if (weight > 0 && double_bits(weight) < kInfinity)
     return weight;
-  if (!(weight == 0))  // NaN, too
+  if (!(weight == 0))  // also for NaN
     note_fault(report, Report::kWeight, i, 0);
   return 0;
 }
 
-// Positive numbers are ordered as their bits are.
+// Positive floats sort like their bits.
 __device__ inline void raise_max(uint64_t* max_bits, double weight) {
   const Atomic<uint64_t> most(*max_bits);
   const uint64_t bits = double_bits(weight);
@@ -60,7 +60,7 @@ __global__ void __launch_bounds__(kWeightThreads)
   }
   grid_barrier();
   if (Atomic<int64_t>(args.report->fault).load(kRelaxed) != Report::kNone)
-    return;  // all threads do
+    return;  // in all threads
   grid_barrier();
   for (int64_t i = global_rank(); i < n; i += step) {
     const double weight = read_weight(args.weight[i], i, args.report);
@@ -109,7 +109,7 @@ __global__ void __launch_bounds__(kWeightThreads)
   const int64_t size =
       number_items(is_positive, place, args.n, args.totals, shared.sums);
   grid_barrier();
-  // Positions ascend: those of a batch follow each other.
+  // Positions ascend: those of a batch are consecutive.
   for (int64_t b = global_rank(); b <= batches; b += step) {
     int64_t low = 0, high = size;
     while (low < high) {
@@ -143,7 +143,7 @@ __global__ void __launch_bounds__(kWeightThreads)
         static_cast<uint64_t>(args.cum_weight[p]) -
         static_cast<uint64_t>(
             args.before[column_of(args.out_ptr, batches, p)]));
-  // No batch holds a zero weight.
+  // No batch has a zero weight.
   for (int64_t w = global_rank(); w < cum_weight_size(0, batches); w += step)
     args.cum_weight[size + w] = 0;
   if (global_rank() == 0)

@@ -1,5 +1,5 @@
-// Weights in fixed point and their sums, on a GPU: what bind/ fills in, and
-// what weights.cu reads. All pointers are to the device's memory.
+// Weights in fixed point and their sums, on a GPU: bind/ fills this in,
+// weights.cu reads it. All pointers are to device memory.
 #pragma once
 
 #include "device.h"
@@ -7,7 +7,7 @@
 
 namespace gsample {
 
-// core/weighted.h: sums along each column, and a bit for each column.
+// core/weighted.h: sums along each column, and one bit per column.
 template <typename indptr_t, typename weight_t>
 struct CumulateWeightsCuda {
   const indptr_t* indptr;  // [num_cols + 1]
@@ -18,21 +18,21 @@ struct CumulateWeightsCuda {
   int64_t* cum_weight;  // [cum_weight_size(n, num_cols)]
   Report* report;
   int64_t* totals;     // [blocks] scratch
-  uint64_t* max_bits;  // [num_cols] scratch: bits of the greatest weight
+  uint64_t* max_bits;  // [num_cols] scratch: bits of the largest weight
   int64_t* before;     // [num_cols] scratch: the sum before the column
 };
 
-// The same of the positive weights of each batch alone.
+// The same for only the positive weights of each batch.
 template <typename weight_t>
 struct PositiveWeightsCuda {
   const weight_t* weight;  // [n]
-  const int64_t* ptr;      // [batches + 1] where the weights of a batch begin
+  const int64_t* ptr;      // [batches + 1] start of each batch's weights
   int64_t n;
   int64_t batches;
 
-  int64_t* index;       // [n], of which the report tells how many are used
+  int64_t* index;       // [n]; the report has the number of used entries
   int64_t* cum_weight;  // [cum_weight_size(n, batches)], likewise
-  int64_t* out_ptr;     // [batches + 1] where the positive ones begin
+  int64_t* out_ptr;     // [batches + 1] start of each batch's positive weights
   Report* report;
   int64_t* totals;     // [blocks] scratch
   uint64_t* max_bits;  // [batches] scratch

@@ -64,7 +64,7 @@ class Atomic {
   }
 
  private:
-  // Other threads may run before and after the access in its scope.
+  // Other threads may run before and after the access inside the scope.
   struct Turn {
     Turn() { maybe_yield(); }
     ~Turn() { maybe_yield(); }

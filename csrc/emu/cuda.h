@@ -1,6 +1,6 @@
-// The part of CUDA C++ that kernels may use, in terms of the emulator. What is
-// not here does not compile under emulation: above all __threadfence and the
-// atomics without a memory order, see cuda/portable.h.
+// The part of CUDA C++ that kernels may use, implemented by the emulator.
+// Everything else fails to compile under emulation: above all __threadfence and
+// the atomics without a memory order, see cuda/portable.h.
 #pragma once
 
 #include <stdint.h>
@@ -23,7 +23,7 @@
 #define blockDim (::gsample::emu::block_size())
 #define gridDim (::gsample::emu::grid_size())
 
-// The place of a call, as default arguments.
+// The source location of a call, as default arguments.
 #define GSAMPLE_CALL \
   const char *file = __builtin_FILE(), int line = __builtin_LINE()
 #define GSAMPLE_SITE     \
@@ -51,7 +51,7 @@ inline int lane() {
   return static_cast<int>((i.x + n.x * (i.y + n.y * i.z)) % 32);
 }
 
-// What a value is to a collective, and back.
+// Converts a value to the bits of a collective, and back.
 template <typename value_t>
 uint64_t pack(value_t value) {
   static_assert(sizeof(value_t) <= 8, "a collective moves at most 8 bytes");
@@ -67,7 +67,7 @@ value_t unpack(uint64_t bits) {
   return value;
 }
 
-// The value that lane `from` of a group of `width` lanes brings.
+// The value of lane `from` in a group of `width` lanes.
 template <typename value_t>
 value_t shuffle(Site site, uint32_t mask, value_t value, int from) {
   uint64_t values[32];

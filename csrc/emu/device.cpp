@@ -1,4 +1,4 @@
-// The emulator as a device, and how tests set it.
+// The emulator as a device, and its settings for tests.
 #include "../cuda/device.h"
 
 #include <string.h>
@@ -18,15 +18,15 @@ namespace gsample {
 
 namespace {
 
-// Memory of the host, by its address. What kernels see of pinned memory is at
-// another address: here a copy. Of other memory of the host they see nothing.
+// Host memory by address. Kernels see pinned memory at another address: here a
+// copy. They cannot see other host memory.
 std::map<const void*, std::vector<char>>& host_memory() {
   static std::map<const void*, std::vector<char>> memory;
   return memory;
 }
 
-// How many events there were, and how many of them have passed if not all.
-// Kernels run at once here, so tests choose when their events pass.
+// The number of events, and the number that has passed if not all. Kernels run
+// synchronously here, so tests decide when events pass.
 struct Events {
   uintptr_t recorded = 0;
   std::optional<uintptr_t> passed;
@@ -38,14 +38,14 @@ Events& events() {
   return all;
 }
 
-// How many allocations succeed before one fails; negative: all do.
+// The number of allocations before one fails; negative: none fails.
 int64_t& allocations_left() {
   static int64_t left = -1;
   return left;
 }
 
-// What the runtime reports when an allocation failed for another reason than a
-// lack of memory; nothing where memory is lacking.
+// The runtime's report after an allocation failed for another reason than a
+// lack of memory; empty if memory is lacking.
 std::optional<DeviceState>& state_at_fault() {
   static std::optional<DeviceState> state;
   return state;
@@ -54,7 +54,7 @@ std::optional<DeviceState>& state_at_fault() {
 }  // namespace
 
 #if defined(GSAMPLE_STUB)
-// Of kernels that did not run: no fault, and nothing sampled.
+// Results of kernels that did not run: no fault, and an empty sample.
 void copy_to_host(void* to, const void*, size_t bytes, StreamHandle) {
   memset(to, 0, bytes);
 }
@@ -89,7 +89,7 @@ bool event_passed(EventHandle event) {
 const void* device_address(const void* host) {
   const auto found = host_memory().find(host);
   if (found == host_memory().end())
-    return host;  // of the device, which is emulated by the host, too
+    return host;  // device memory, which the host emulates, too
   return found->second.empty() ? nullptr : found->second.data();
 }
 
@@ -145,21 +145,21 @@ extern "C" __attribute__((visibility("default"))) void gsample_emulator(
   config.yield_percent = yield_percent;
 }
 
-// Lets the device run out of memory after some allocations, or never if the
-// number is negative.
+// Lets the device run out of memory after a number of allocations, or never if
+// the number is negative.
 extern "C" __attribute__((visibility("default"))) void gsample_emulator_memory(
     int64_t allocations) {
   gsample::allocations_left() = allocations;
 }
 
-// Sets how many numbers torch sorts at once.
+// Sets the most numbers per call of torch's sort.
 extern "C" __attribute__((visibility("default"))) void gsample_emulator_sort(
     int64_t numbers) {
   gsample::max_sorted_by_torch() = numbers;
 }
 
 // Lets that allocation fail for another reason: a fault of the device, or one
-// that CUDA does not know while this many bytes are free. Null: it is a lack.
+// unknown to CUDA while this many bytes are free. Null: a lack of memory.
 extern "C" __attribute__((visibility("default"))) void gsample_emulator_fault(
     const char* fault,
     int64_t free_bytes) {
@@ -168,8 +168,9 @@ extern "C" __attribute__((visibility("default"))) void gsample_emulator_fault(
     gsample::state_at_fault() = gsample::DeviceState{fault, free_bytes};
 }
 
-// Lets all events pass but the last few, and no later one; if the number is
-// negative, all that there will be. A CUDA graph may record the stream.
+// Lets all events pass except the last `pending` ones and later ones; if the
+// number is negative, all present and future events. A CUDA graph may capture
+// the stream.
 extern "C" __attribute__((visibility("default"))) void gsample_emulator_events(
     int64_t running,
     int capturing) {
@@ -180,7 +181,7 @@ extern "C" __attribute__((visibility("default"))) void gsample_emulator_events(
   events.capturing = capturing != 0;
 }
 
-// Says that memory is the host's, pinned or not, or forgets it.
+// Declares that memory is the host's, pinned or not, or forgets it.
 extern "C" __attribute__((visibility("default"))) void
 gsample_emulator_host(const void* memory, size_t bytes, int pinned) {
   const char* begin = static_cast<const char*>(memory);

@@ -1,4 +1,4 @@
-// Starting, ordering and ending the threads of a grid.
+// Start, scheduling and end of the threads of a grid.
 #include "emulator.h"
 
 #include <stdarg.h>
@@ -79,8 +79,8 @@ void end_block(Block& b) {
   b = Block{};
 }
 
-// Runs a thread of the block until it waits or yields. Under half of the seeds
-// mostly the thread that became ready last, so that a warp runs far ahead.
+// Runs a thread of the block until it waits or yields. Half of the seeds mostly
+// pick the thread that became ready last, so that a warp runs far ahead.
 void step(Block& b) {
   const bool last = grid->greedy && grid->random.below(8) != 0;
   const unsigned at =
@@ -91,7 +91,7 @@ void step(Block& b) {
   Fiber::switch_to(*grid->scheduler, *thread->fiber);
 }
 
-// The first thread that waits, and how many wait as it does.
+// Reports the first waiting thread, and the number that wait at the same site.
 void report_deadlock() {
   for (unsigned r = 0; r < grid->resident; ++r) {
     Block& b = grid->block[r];
@@ -109,7 +109,7 @@ void report_deadlock() {
   }
 }
 
-// Blocks stall, or race ahead of one another, for a while.
+// Lets blocks stall, or race ahead of one another, for a while.
 void change_weights() {
   for (unsigned r = 0; r < grid->resident; ++r) {
     const unsigned kind = grid->random.below(8);
@@ -117,7 +117,7 @@ void change_weights() {
   }
 }
 
-// Ends blocks that are through and starts others. False when none is left.
+// Ends finished blocks and starts others. Returns false when none is left.
 bool refill() {
   unsigned live = 0, ready = 0;
   for (unsigned r = 0; r < grid->resident; ++r) {

@@ -1,13 +1,13 @@
-// Runs a CUDA kernel on the CPU, to find its mistakes: the whole grid on one
-// thread of the system, a fiber for each CUDA thread, in an order that a seed
-// decides, so that every failure can be repeated.
+// Runs a CUDA kernel on the CPU, to find its bugs: the whole grid on one OS
+// thread, one fiber per CUDA thread, in an order that a seed determines, so
+// that every failure is reproducible.
 //
-// What is checked: barriers and warp collectives that threads reach at
-// different places, masks that do not name their caller or name a thread that
-// has left, deadlock, livelock, and shared memory beyond its limit. Shared
-// memory begins as rubbish. Under ThreadSanitizer only what CUDA orders
-// (barriers, __syncwarp, atomics by their memory orders) is ordered, so that
-// every data race of a kernel is reported, whether it did harm or not.
+// Checks: barriers and warp collectives that threads reach at different places,
+// masks that lack their caller or include an exited thread, deadlock, livelock,
+// and too much shared memory. Shared memory starts with garbage. Under
+// ThreadSanitizer only CUDA's orderings (barriers, __syncwarp, atomics by their
+// memory orders) count, so that every data race of a kernel is reported,
+// harmful or not.
 #pragma once
 
 #include <stddef.h>
@@ -20,10 +20,10 @@ namespace emu {
 
 struct Config {
   uint64_t seed = 1;
-  int resident_blocks = 3;  // how many blocks the "GPU" holds at a time
-  int block_threads = 64;   // of a launch that leaves it open
-  int yield_percent = 20;   // chance of a switch at an atomic access
-  uint64_t max_switches = 20000000;  // of a launch: beyond, it is a livelock
+  int resident_blocks = 3;           // blocks that the "GPU" holds at a time
+  int block_threads = 64;            // of a launch that does not set it
+  int yield_percent = 20;            // chance of a switch at an atomic access
+  uint64_t max_switches = 20000000;  // per launch: beyond, it is a livelock
 };
 
 Config& config();
@@ -31,7 +31,7 @@ Config& config();
 // Whether a kernel ran since the host last waited for the device.
 bool& runs_since_wait();
 
-// A mistake of a kernel: its name, block, thread and place.
+// A bug of a kernel: its name, block, thread and source location.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -43,7 +43,7 @@ struct Dim3 {
       : x(a), y(b), z(c) {}
 };
 
-// Where a kernel calls something, for messages.
+// The source location of a kernel's call, for messages.
 struct Site {
   const char* what;
   const char* file;
@@ -58,7 +58,7 @@ void run_grid(const char* kernel,
               void (*body)(void*),
               void* argument);
 
-// The state that a kernel sees, in the thread that runs.
+// The state of the running CUDA thread, as its kernel sees it.
 Dim3 thread_index();
 Dim3 block_index();
 Dim3 block_size();
@@ -70,17 +70,17 @@ void maybe_yield();  // sometimes
     __attribute__((format(printf, 1, 2)));
 
 void block_barrier(Site site);
-int block_reduce(Site site, int value);  // a barrier and the sum of all values
+int block_reduce(Site site, int value);  // a barrier and the sum over the block
 void grid_barrier(Site site);
 
-// The values of all lanes of the mask. `orders` makes it a barrier for memory.
+// The values of all lanes of the mask. With `orders`, also a memory barrier.
 void warp_collective(Site site,
                      uint32_t mask,
                      uint64_t value,
                      bool orders,
                      uint64_t values[32]);
 
-// The shared memory of the block: one struct a kernel.
+// The shared memory of the block: one struct per kernel.
 void* shared_memory(size_t size);
 
 }  // namespace emu

@@ -1,5 +1,5 @@
-// A switch of glibc's swapcontext asks the system for the signal mask, which
-// takes most of an emulation: on x86-64 the registers are swapped by hand.
+// glibc's swapcontext makes a system call for the signal mask, which would take
+// most of an emulation's time: on x86-64 the registers are swapped by hand.
 #include "fiber.h"
 
 #include "sanitizers.h"
@@ -17,17 +17,17 @@ struct Fiber::State {
 #else
   ucontext_t context;
 #endif
-  const void* stack;  // where it ends
+  const void* stack;  // low end of the stack
   size_t stack_size;
-  bool owned;  // by somebody who runs the fiber, not by the system
+  bool owned;  // by a Fiber; false for the thread's own stack
   void* tsan_fiber;
   void* fake_stack;  // of AddressSanitizer
 };
 
 #if defined(__x86_64__)
 
-// Saves the registers that a function must keep (System V ABI), swaps stacks,
-// and returns on the other one.
+// Saves the callee-saved registers (System V ABI), swaps stacks, and returns on
+// the other one.
 extern "C" void gsample_emu_swap(void** from, void* to);
 asm(R"(
 .text
@@ -64,7 +64,7 @@ Fiber::Fiber(void (*entry)(), char* stack, size_t stack_size)
   state_->owned = true;
   state_->tsan_fiber = __tsan_create_fiber(0);
 #if defined(__x86_64__)
-  // Six registers, where to return to, and the alignment of a called function.
+  // Six registers, the return address, and the alignment of a called function.
   void** top = reinterpret_cast<void**>(stack + stack_size) - 2;
   top[0] = reinterpret_cast<void*>(entry);
   top[1] = nullptr;
@@ -83,7 +83,7 @@ Fiber::Fiber(void (*entry)(), char* stack, size_t stack_size)
 Fiber::~Fiber() {
   if (state_->owned) {
     __tsan_destroy_fiber(state_->tsan_fiber);
-    // Frames that were given up leave their marks on the stack.
+    // Abandoned frames leave their poison on the stack.
     __asan_unpoison_memory_region(state_->stack, state_->stack_size);
   }
   delete state_;

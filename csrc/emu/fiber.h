@@ -1,4 +1,4 @@
-// Coroutines with stacks of their own, known to the sanitizers.
+// Coroutines with their own stacks, known to the sanitizers.
 #pragma once
 
 #include <stddef.h>
@@ -14,9 +14,9 @@ class Fiber {
   Fiber& operator=(const Fiber&) = delete;
   ~Fiber();
 
-  // Returns when something switches back to `from`.
+  // Returns when another fiber switches back to `from`.
   static void switch_to(Fiber& from, Fiber& to);
-  // What an entry calls first, with the fiber that switched to it.
+  // The first call of an entry, with the fiber that switched to it.
   static void entered(Fiber& from);
 
  private:

@@ -17,11 +17,11 @@ struct Thread {
   unsigned rank;  // in its block
   Dim3 index;
   State state;
-  Site site;  // where it waits
+  Site site;  // where the thread waits
   uint64_t lanes[32];
 };
 
-// A collective that some of its lanes have not reached.
+// A collective that some lanes have not reached yet.
 struct Collective {
   uint32_t mask;
   uint32_t arrived;
@@ -31,8 +31,8 @@ struct Collective {
 };
 
 struct Warp {
-  uint32_t used;         // which of the slots are
-  Collective slots[32];  // enough, as a lane waits in one at most
+  uint32_t used;         // bitmap of the used slots
+  Collective slots[32];  // enough, as a lane waits in at most one
 };
 
 struct Block {
@@ -49,7 +49,7 @@ struct Block {
   int sum, total;
   unsigned generation;
   char order[2];
-  int weight;  // steps at a time, 0: it stalls
+  int weight;  // steps per turn, 0: stalled
 };
 
 // xorshift64* (Vigna, "An experimental exploration of Marsaglia's xorshift
@@ -87,7 +87,7 @@ struct Grid {
   std::string error;
 };
 
-extern Grid* grid;      // that runs
+extern Grid* grid;      // the running grid
 extern Block* block;    //
 extern Thread* thread;  //
 
@@ -95,14 +95,14 @@ std::string describe(const Block& b, const Thread& t);
 std::string describe(const Site& site);
 bool same(const Site& a, const Site& b);
 
-// Keeps the first message and ends the launch.
+// Records the first message and ends the launch.
 void record(const std::string& message);
 
 void to_scheduler();
 void make_ready(Block& b, Thread& t);
 void release_block_barrier(Block& b);
 
-// A thread leaves: nobody may wait for it.
+// A thread exits: no thread may wait for it.
 void check_collectives_of(const Thread& t);
 
 }  // namespace emu

@@ -1,6 +1,6 @@
 // Annotations of the emulator for the sanitizers; empty without them.
 // The emulator itself is compiled without ThreadSanitizer, as its fibers share
-// its data; GSAMPLE_TSAN says that the program runs under it.
+// its data; GSAMPLE_TSAN is defined if the program runs under it.
 #pragma once
 
 #include <stddef.h>

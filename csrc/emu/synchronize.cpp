@@ -1,4 +1,4 @@
-// Barriers, warp collectives and shared memory, and the mistakes in their use.
+// Barriers, warp collectives and shared memory, and checks of their use.
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +18,7 @@ void wait(State state, const Site& site) {
   thread->site = site;
 }
 
-// All who wait at a barrier must have come to the same one.
+// All threads at a barrier must wait at the same source location.
 void check_site(unsigned waiting, Site* first, const Site& site) {
   if (waiting == 0)
     *first = site;
@@ -57,7 +57,7 @@ void check_mask(const Site& site, uint32_t mask) {
   }
 }
 
-// The collective of this mask that the lane joins, perhaps as the first.
+// The collective of this mask that the lane joins; the first lane creates it.
 Collective& join(const Site& site, uint32_t mask) {
   Warp& warp = warp_of(*thread);
   for (uint32_t used = warp.used; used != 0; used &= used - 1) {
@@ -77,7 +77,7 @@ Collective& join(const Site& site, uint32_t mask) {
   return warp.slots[slot];
 }
 
-// All lanes have come: they see each other's values.
+// All lanes have arrived: they see each other's values.
 void finish(Collective& c) {
   Warp& warp = warp_of(*thread);
   for (int lane = 0; lane < 32; ++lane)

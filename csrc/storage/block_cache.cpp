@@ -1,5 +1,4 @@
-// Finds items in blocks that a cache holds, see
-// torch_gsample/storage/blocks.py.
+// Looks items up in cached blocks, see torch_gsample/storage/blocks.py.
 #include <stdint.h>
 #include <string.h>
 
@@ -11,7 +10,8 @@ namespace gsample {
 
 namespace {
 
-// Copies the items whose blocks are there; returns how many are missing.
+// Copies the items whose blocks are cached; returns the number of missing
+// items.
 template <int64_t kItem>
 int64_t find_items(const int64_t* offset,
                    int64_t n,
@@ -37,7 +37,7 @@ int64_t find_items(const int64_t* offset,
   return num_missing;
 }
 
-// Copies the items of runs that lie in one block each.
+// Copies runs of items; each run lies in one block.
 template <typename item_t>
 void copy_runs(const int64_t* offset,
                const int64_t* first,
@@ -66,9 +66,9 @@ extern "C" __attribute__((visibility("default"))) int64_t gsample_find_items(
     const int32_t* slot,  // [num_blocks] the slot of each block + 1, or 0
     int64_t num_blocks,
     const char* data,    // [num_slots * kBlockBytes]
-    uint8_t* marked,     // [num_slots] set where an item was found
+    uint8_t* marked,     // [num_slots] set if an item of it was found
     char* out,           // [n * item_bytes]
-    int64_t* missing) {  // [n] the items whose blocks are not there
+    int64_t* missing) {  // [n] the items whose blocks are missing
   const auto find = item_bytes == 4 ? gsample::find_items<4>
                     : item_bytes == 8
                         ? gsample::find_items<8>
@@ -76,13 +76,13 @@ extern "C" __attribute__((visibility("default"))) int64_t gsample_find_items(
   return find(offset, n, slot, num_blocks, data, marked, out, missing);
 }
 
-// Writes where items of edges are in the file, and which begin a run of items
-// in one block; returns how many do.
+// Writes the file offsets of edges' items, and the items that start a run in
+// one block; returns the number of runs.
 extern "C" __attribute__((visibility("default"))) int64_t gsample_item_offsets(
     const int64_t* position,  // [n] of edges
     int64_t n,
-    const int64_t* first,  // [num_chunks] ascending: the first edge of each
-    const int64_t* begin,  // [num_chunks] where the item of edge 0 would be
+    const int64_t* first,  // [num_chunks] ascending: first edge of each chunk
+    const int64_t* begin,  // [num_chunks] offset of edge 0's item, extrapolated
     int64_t num_chunks,
     int64_t item_bytes,
     int64_t* offset,  // [n]
@@ -102,12 +102,12 @@ extern "C" __attribute__((visibility("default"))) int64_t gsample_item_offsets(
   return num_runs;
 }
 
-// Copies the items of runs from the blocks that hold them.
+// Copies runs of items from the blocks that contain them.
 extern "C" __attribute__((visibility("default"))) void gsample_copy_runs(
     const int64_t* offset,  // [n] in the file
     const int64_t* first,   // [num_runs] items
     const int64_t* length,
-    const char* const* block,  // [num_runs] where the block of each is
+    const char* const* block,  // [num_runs] address of each block
     int64_t num_runs,
     int64_t item_bytes,  // 4 or 8
     void* out) {         // [n]

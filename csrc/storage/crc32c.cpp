@@ -30,7 +30,7 @@ std::array<std::array<uint32_t, 256>, 8> make_tables() {
   return tables;
 }
 
-// Eight bytes a step by eight tables, for processors without an instruction.
+// Eight bytes per step by eight tables, for CPUs without the instruction.
 uint32_t by_tables(uint32_t crc, const unsigned char* data, size_t size) {
   static const auto tables = make_tables();
   for (; size >= 8; data += 8, size -= 8) {
@@ -116,11 +116,11 @@ uint32_t block_checksum(uint64_t generation,
 
 }  // namespace gsample
 
-// What Python calls, see torch_gsample/storage/row_reads.py.
+// Called from Python, see torch_gsample/storage/row_reads.py.
 extern "C" __attribute__((visibility("default"))) uint32_t
 gsample_crc32c(uint32_t crc, const void* data, int64_t size, int tables) {
   using namespace gsample;
-  if (tables != 0)  // for tests: whatever the processor has
+  if (tables != 0)  // for tests: on any CPU
     return ~by_tables(~crc, static_cast<const unsigned char*>(data), size);
   return crc32c(crc, data, size);
 }
@@ -137,8 +137,8 @@ extern "C" __attribute__((visibility("default"))) void gsample_block_checksums(
                                      data + i * block_bytes, block_bytes);
 }
 
-// Checks blocks that were read as ranges, which follow each other in `data`.
-// Returns the first damaged block, or -1.
+// Checks blocks read as ranges, which are consecutive in `data`. Returns the
+// first damaged block, or -1.
 extern "C" __attribute__((visibility("default"))) int64_t
 gsample_find_damage(const char* data,
                     const int64_t* first,  // [n] the first block of each range

@@ -1,6 +1,6 @@
-// CRC-32C (Castagnoli) of the blocks of a file. The checksum of a block covers
-// the generation of its file and its number, too, so that a block of another
-// file or place is not taken for it.
+// CRC-32C (Castagnoli) of the blocks of a file. A block's checksum includes the
+// generation of its file and its number, so that a block from another file or
+// position does not match.
 #pragma once
 
 #include <stddef.h>

@@ -1,5 +1,5 @@
-// Reads by io_uring through the kernel's own interface, <linux/io_uring.h>: a
-// queue of requests and one of results in memory shared with the kernel. See
+// Reads by io_uring through the kernel's interface, <linux/io_uring.h>: a
+// request queue and a completion queue in memory shared with the kernel. See
 // io_uring(7).
 #include <errno.h>
 
@@ -22,7 +22,7 @@ namespace {
 
 constexpr unsigned kEntries = 256;  // requests in flight
 
-// Memory that is shared with the kernel.
+// Memory shared with the kernel.
 class Mapping {
  public:
   Mapping() = default;
@@ -54,7 +54,7 @@ class Ring {
   Ring& operator=(const Ring&) = delete;
   Ring() {
     fd_ = static_cast<int>(syscall(__NR_io_uring_setup, kEntries, &params_));
-    // IORING_OP_READ came with the kernel that has this feature (5.6).
+    // IORING_OP_READ and this feature arrived in the same kernel (5.6).
     ready_ =
         fd_ >= 0 && (params_.features & IORING_FEAT_RW_CUR_POS) != 0 && map();
   }
@@ -84,7 +84,7 @@ class Ring {
     ++unsent_;
   }
 
-  // Hands over what was added and waits for a result. Returns an errno.
+  // Submits the added requests and waits for a result. Returns an errno.
   int submit_and_wait() {
     const long sent = syscall(__NR_io_uring_enter, fd_, unsent_, 1,
                               IORING_ENTER_GETEVENTS, nullptr, 0);
@@ -94,12 +94,12 @@ class Ring {
     }
     if (errno == EINTR || errno == EAGAIN || errno == EBUSY)
       return 0;
-    in_flight_ -= unsent_;  // the kernel will not take them
+    in_flight_ -= unsent_;  // the kernel will not process them
     unsent_ = 0;
     return errno;
   }
 
-  // Calls function(id, result) for each result that has come.
+  // Calls function(id, result) for each completed request.
   template <typename function_t>
   void reap(const function_t& function) {
     unsigned head = *cq_head_;
@@ -147,18 +147,18 @@ ReadResult read_by_io_uring(int fd,
                             const ReadRange* ranges,
                             int64_t n,
                             char* out) {
-  constexpr int64_t kMostBytes = int64_t{1} << 30;  // of one request
+  constexpr int64_t kMostBytes = int64_t{1} << 30;  // per request
   Ring ring;
   if (!ring.ready())
     return {ENOSYS, 0};
   ReadResult result{0, 0};
-  std::vector<int64_t> again;  // ranges of which a part was read
+  std::vector<int64_t> again;  // ranges that were read in part
   std::vector<int64_t> done(n, 0);
   const auto fail = [&](int error, int64_t range) {
     if (result.error == 0)
       result = {error, range};
   };
-  // After an error, what is in flight must land before memory goes away.
+  // After an error, requests in flight must complete before memory is freed.
   for (int64_t next = 0; ring.in_flight() > 0 || next < n || !again.empty();) {
     while (result.error == 0 && ring.room() > 0 &&
            (next < n || !again.empty())) {

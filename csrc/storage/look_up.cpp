@@ -1,6 +1,6 @@
 // Looks up the draws of a batch's columns in the samples of an epoch, see
-// torch_gsample/storage/epoch_results.py. All reads are announced to the
-// processor some columns before: a batch touches memory at random.
+// torch_gsample/storage/epoch_results.py. All reads are prefetched some columns
+// ahead: a batch accesses memory at random.
 #include <stdint.h>
 
 #include <algorithm>
@@ -15,10 +15,10 @@ namespace {
 
 constexpr int64_t kNear = 16;  // columns between a prefetch and its use
 constexpr int64_t kFar = 2 * kNear;
-constexpr int64_t kGrain = 4096;  // keys of a thread, at least
+constexpr int64_t kGrain = 4096;  // fewest keys of a thread
 
-// Ascending distinct keys. Run r has those of `key >> shift` = r; its first
-// one is at begin[r].
+// Ascending distinct keys. Run r has the keys with `key >> shift` = r and
+// starts at begin[r].
 struct SortedKeys {
   const int64_t* key;
   int64_t size;
@@ -35,7 +35,7 @@ struct SortedKeys {
     prefetch_item(key, first);
     prefetch_item(key, first + 8);
   }
-  // The number of keys below `wanted`. No branch depends on them.
+  // The number of keys below `wanted`. Branch-free.
   int64_t find(int64_t wanted) const {
     const int64_t r = run(wanted);
     const int64_t* first = key + begin[r];
@@ -50,7 +50,7 @@ struct SortedKeys {
   }
 };
 
-// The keys [64 i, 64 i + 64): one bit each, and how many are below them.
+// The keys [64 i, 64 i + 64): one bit each, and the number of keys below them.
 struct KeyBits {
   uint64_t bits;
   int64_t below;
@@ -83,8 +83,7 @@ int64_t find_all(int64_t n, int threads, const find_t& find) {
 
 #define GSAMPLE_EXPORT extern "C" __attribute__((visibility("default")))
 
-// Writes the position of each key; returns the first that is not among the
-// keys, or -1.
+// Writes the position of each key; returns the first missing key, or -1.
 GSAMPLE_EXPORT int64_t gsample_find_keys(const int64_t* keys,
                                          int64_t num_keys,
                                          const int64_t* begin,
@@ -108,7 +107,7 @@ GSAMPLE_EXPORT int64_t gsample_find_keys(const int64_t* keys,
       });
 }
 
-// Makes the table of ascending keys, which is zero before.
+// Fills the zeroed table of ascending keys.
 GSAMPLE_EXPORT void gsample_index_keys(const int64_t* keys,
                                        int64_t num_keys,
                                        gsample::KeyBits* table,
@@ -122,7 +121,7 @@ GSAMPLE_EXPORT void gsample_index_keys(const int64_t* keys,
   }
 }
 
-// As gsample_find_keys, by the table of the keys.
+// Like gsample_find_keys, by the table of the keys.
 GSAMPLE_EXPORT int64_t gsample_find_indexed(const gsample::KeyBits* table,
                                             int64_t size,
                                             const int64_t* wanted,

@@ -1,8 +1,9 @@
-// Which rows a chunk of an inference reads, and where they are in it: a mark
-// for each row is -1, then 0, then the position of the row.
+// The rows that an inference chunk reads, and their positions in the chunk:
+// each row's mark is -1, then 0, then the position of the row.
 #include <stdint.h>
 
-// Marks rows. Returns how many had no mark, or -1 if an id is out of range.
+// Marks rows. Returns the number of newly marked ones, or -1 if an id is out of
+// range.
 extern "C" __attribute__((visibility("default"))) int64_t
 gsample_mark_rows(const int64_t* ids,
                   int64_t n,

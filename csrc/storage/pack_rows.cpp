@@ -1,5 +1,5 @@
 // Copies rows of a slab to the lists that need them: each list has a region of
-// a scratch file, and a buffer whose bytes go there when it is full.
+// a scratch file, and a buffer that is written there when full.
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,26 +16,26 @@ namespace gsample {
 
 namespace {
 
-// A call, see `_Call` in torch_gsample/storage/packed_rows.py.
+// Arguments of a call, see `_Call` in torch_gsample/storage/packed_rows.py.
 struct RowPack {
   int64_t fd;
-  const char* rows;      // those of [first, last), one after the other
+  const char* rows;      // the rows [first, last), contiguous
   int64_t first;         // rows of the source
   int64_t last;          //
   int64_t row_bytes;     // > 0
   const void* lists;     // rows, ascending in each list
-  int64_t item;          // bytes of one: 4 (unsigned) or 8
+  int64_t item;          // bytes per item: 4 (unsigned) or 8
   int64_t n;             // number of lists
   int64_t* cursor;       // [n] the next item of each list
-  const int64_t* end;    // [n] where each list ends
+  const int64_t* end;    // [n] end of each list
   char* buffers;         // [n, buffer_bytes], page-aligned
   int64_t buffer_bytes;  // a multiple of kBlockBytes
   int64_t* used;         // [n] bytes in each buffer
-  int64_t* offset;       // [n] where each buffer goes in the file
+  int64_t* offset;       // [n] file offset of each buffer
   uint32_t* sums;        // [n] CRC-32C of the rows, without padding
-  int64_t flush;         // whether buffers are written that are not full
+  int64_t flush;         // whether to write partly full buffers
   int64_t threads;       // > 0
-  int64_t failed;        // result: the offset that could not be written
+  int64_t failed;        // result: offset of the failed write
 };
 
 class Packer {
@@ -49,7 +49,7 @@ class Packer {
       for (int64_t i = 1; i < wanted; ++i)
         helpers.emplace_back(&Packer::work, this);
     } catch (const std::system_error&) {
-      // No more threads: those that there are do it.
+      // Thread creation failed: the existing threads do the work.
     }
     work();
     for (std::thread& helper : helpers)
@@ -86,7 +86,7 @@ class Packer {
     return call_.flush != 0 && call_.used[i] > 0 ? write(i) : 0;
   }
 
-  // Appends a row, which may begin in one buffer and end in the next one.
+  // Appends a row, which may span two buffers.
   int append(int64_t i, const char* row) {
     char* buffer = call_.buffers + i * call_.buffer_bytes;
     int64_t& used = call_.used[i];
@@ -137,7 +137,7 @@ class Packer {
 
 }  // namespace gsample
 
-// What Python calls. Returns an errno.
+// Called from Python. Returns an errno.
 extern "C" __attribute__((visibility("default"))) int gsample_pack_rows(
     gsample::RowPack* call) {
   return gsample::Packer(*call).run();

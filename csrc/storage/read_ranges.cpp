@@ -56,7 +56,7 @@ ReadResult read_by_threads(int fd,
     while (static_cast<int64_t>(helpers.size()) + 1 < wanted)
       helpers.emplace_back(work);
   } catch (const std::system_error&) {
-    // No more threads: those that there are do it.
+    // Thread creation failed: the existing threads do the work.
   }
   work();
   for (std::thread& helper : helpers)
@@ -66,7 +66,7 @@ ReadResult read_by_threads(int fd,
 
 }  // namespace gsample
 
-// What Python calls, see torch_gsample/storage/reading.py. Returns an errno.
+// Called from Python, see torch_gsample/storage/reading.py. Returns an errno.
 extern "C" __attribute__((visibility("default"))) int gsample_read_ranges(
     int fd,
     const gsample::ReadRange* ranges,

@@ -1,6 +1,6 @@
-// Reads rows of fixed width by their numbers: sorted, neighbours merged, all
-// requests of a group in flight, the next group read while rows of this one
-// are checked and copied.
+// Reads rows of fixed width by number: sorted, adjacent ones merged, all
+// requests of a group in flight; the next group is read while rows of the
+// current one are checked and copied.
 #include <errno.h>
 #include <string.h>
 
@@ -18,42 +18,42 @@ namespace gsample {
 
 namespace {
 
-constexpr int64_t kMostExtent = 512 << 10;  // bytes of one request
+constexpr int64_t kMostExtent = 512 << 10;  // bytes per request
 constexpr int kDamaged = -2;                // a block is damaged
 constexpr int kOutOfRange = -3;             // there is no such row
 
-// A call, see `_Call` in torch_gsample/storage/row_reads.py.
+// Arguments of a call, see `_Call` in torch_gsample/storage/row_reads.py.
 struct RowRead {
   int64_t fd;
   int64_t data;       // offset of the first row, a multiple of kBlockBytes
   int64_t row_bytes;  // > 0
   int64_t num_rows;
   const uint32_t* checksums;  // [num_blocks], or null: check nothing
-  uint8_t* checked;  // [num_blocks] which blocks were checked, null: none
+  uint8_t* checked;  // [num_blocks] whether each block was checked; null: none
   uint64_t generation;
   const int64_t* index;  // [n]
   int64_t n;
   char* out;             // [n, row_bytes]
   char* staging;         // page-aligned
-  int64_t staging_size;  // two halves, a row and two blocks at least in each
-  int64_t gap;           // blocks that are read rather than left out
+  int64_t staging_size;  // two halves, each at least one row and two blocks
+  int64_t gap;           // largest gap of blocks to read rather than skip
   int64_t threads;       // 0: by io_uring
   // Results.
-  int64_t failed;  // offset in the file, or the row that does not exist
+  int64_t failed;  // file offset, or the row out of range
   int64_t requests;
   int64_t blocks;
 };
 
 struct Wanted {
   int64_t row;
-  int64_t to;  // where it goes in `out`
+  int64_t to;  // position in `out`
 };
 
 // Rows that are read together: `rows[begin:end]`, from `ranges`.
 struct Group {
   size_t begin = 0, end = 0;
   std::vector<ReadRange> ranges;
-  std::vector<int64_t> first;  // the first block of each range
+  std::vector<int64_t> first;  // first block of each range
   ReadResult result{0, 0};
 };
 
@@ -88,7 +88,7 @@ class Reader {
         helper.join();
       at = 1 - at;
     }
-    // A row that does not fit in a half would never be read.
+    // A row larger than a half would never be read.
     return error == 0 && groups[at].end < rows_.size() ? EINVAL : error;
   }
 
@@ -113,7 +113,7 @@ class Reader {
     return ((row + 1) * call_.row_bytes - 1) / kBlockBytes;
   }
 
-  // Takes rows from `begin` on, as long as their blocks fit in a half.
+  // Adds rows from `begin` on while their blocks fit in a half.
   Group plan(size_t begin) {
     Group group;
     group.begin = group.end = begin;
@@ -161,7 +161,7 @@ class Reader {
           threads > 0
               ? read_by_threads(fd, group.ranges.data(), n, out, threads)
               : read_by_io_uring(fd, group.ranges.data(), n, out);
-    } catch (const std::bad_alloc&) {  // in a thread nobody else catches it
+    } catch (const std::bad_alloc&) {  // no one else catches it in a thread
       group.result = {ENOMEM, 0};
     }
   }
@@ -171,23 +171,23 @@ class Reader {
       try {
         return std::thread(&Reader::read, this, std::ref(group), half);
       } catch (const std::system_error&) {
-        read(group, half);  // no more threads
+        read(group, half);  // thread creation failed
       }
     }
     return {};
   }
 
-  // Checks the blocks of rows and copies these to their places.
+  // Checks the blocks of rows and copies the rows to their positions.
   int copy(const Group& group, int half) {
     const char* in = call_.staging + half * half_;
     size_t range = 0;
-    int64_t done = -1;  // blocks up to here are checked
+    int64_t done = -1;  // last checked block
     for (size_t i = group.begin; i < group.end; ++i) {
       const int64_t row = rows_[i].row;
       const int64_t first = first_block(row), last = last_block(row);
       while (range + 1 < group.first.size() && group.first[range + 1] <= first)
         ++range;
-      // Ranges of merged blocks follow each other in the staging memory.
+      // Ranges of merged blocks are consecutive in the staging memory.
       const char* base = in + group.ranges[range].to;
       const int64_t start = group.first[range];
       for (int64_t block = std::max(first, done + 1); block <= last; ++block) {
@@ -225,7 +225,7 @@ class Reader {
 
 }  // namespace gsample
 
-// What Python calls. Returns an errno, or what is below 0 above.
+// Called from Python. Returns an errno, or one of the negative codes above.
 extern "C" __attribute__((visibility("default"))) int gsample_read_rows(
     gsample::RowRead* call) {
   try {

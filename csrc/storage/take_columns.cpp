@@ -1,4 +1,4 @@
-// What columns drew becomes a part of a batch: rows are numbered, and edges go
+// Adds the draws of columns to a batch: numbers the rows and writes the edges
 // to the outputs. See torch_gsample/storage/hops.py and drawn.py.
 #include <stdint.h>
 
@@ -22,20 +22,20 @@ namespace {
 using Nodes = NodeSet<int64_t>;
 
 constexpr int64_t kNear = 16;          // columns between a prefetch and its use
-constexpr int64_t kChunkEdges = 4096;  // work of one claim of a thread
+constexpr int64_t kChunkEdges = 4096;  // work item of a thread
 constexpr int64_t kParallel = 8192;    // edges; below, threads cost more
 
 enum Result : int64_t { kTaken = -1, kNoMemory = -2, kNoNode = -3, kStop = -4 };
 
-// Sets that no batch has: a thread keeps their memory.
+// Sets without a batch, whose memory a thread reuses.
 std::vector<std::unique_ptr<Nodes>>& idle_sets() {
   static thread_local std::vector<std::unique_ptr<Nodes>> sets;
   return sets;
 }
 
-// Copies items from data[from] on. Up to `room` are written, those behind them
-// without meaning: short columns differ in length, which a processor cannot
-// predict.
+// Copies items from data[from] on. Writes up to `room`, of which those after
+// the column's are undefined: short columns differ in length, which a CPU
+// cannot predict.
 template <typename item_t>
 void copy_items(const item_t* data,
                 int64_t from,
@@ -54,11 +54,11 @@ void copy_items(const item_t* data,
       out[i + k] = data[from + i + k];
 }
 
-// Where the edges of a batch go, and those of one relation that columns drew.
+// The output of a batch's edges, and the drawn edges of one relation.
 template <typename row_t, typename edge_t>
 struct Drawn {
   const int64_t* start;   // [n] first item of each column
-  const int64_t* offset;  // [n + 1] where its edges go
+  const int64_t* offset;  // [n + 1] output position of its edges
   int64_t n;
   const row_t* row;
   const edge_t* edge;
@@ -92,7 +92,7 @@ struct Drawn {
   }
 };
 
-// Runs of columns [begin, end) of about kChunkEdges edges.
+// Splits columns [begin, end) into runs of about kChunkEdges edges.
 std::vector<Chunk> cut(const int64_t* offset, int64_t begin, int64_t end) {
   std::vector<Chunk> chunks;
   while (begin < end) {
@@ -104,7 +104,7 @@ std::vector<Chunk> cut(const int64_t* offset, int64_t begin, int64_t end) {
   return chunks;
 }
 
-// One thread numbers what the others have copied.
+// One thread numbers the rows that the others have copied.
 template <typename row_t, typename edge_t>
 Result take(const Drawn<row_t, edge_t>& drawn,
             int64_t begin,
@@ -135,9 +135,9 @@ Result take(const Drawn<row_t, edge_t>& drawn,
 
 }  // namespace gsample
 
-// Begins the nodes of a type: seeds, duplicates included, each in a tree if
-// there are `num_trees`, from `first_tree` on. Writes for each seed that
-// occurred before which one it is, or 0. Returns null without memory.
+// Starts the nodes of a type: seeds, duplicates included, each in a tree if
+// there are `num_trees`, from `first_tree` on. Writes for each repeated seed
+// the number of its first occurrence, else 0. Returns null if out of memory.
 GSAMPLE_EXPORT gsample::Nodes* gsample_begin_nodes(const int64_t* seed,
                                                    int64_t n,
                                                    int64_t num_nodes,
@@ -174,7 +174,7 @@ GSAMPLE_EXPORT void gsample_end_nodes(gsample::Nodes* nodes) {
   std::unique_ptr<gsample::Nodes> owned(nodes);
   try {
     gsample::idle_sets().push_back(std::move(owned));
-  } catch (const std::bad_alloc&) {  // it is freed
+  } catch (const std::bad_alloc&) {  // `owned` frees it
   }
 }
 
@@ -193,8 +193,8 @@ GSAMPLE_EXPORT void gsample_copy_nodes(const gsample::Nodes* nodes,
     std::copy(nodes->tree.data() + first, nodes->tree.data() + size, tree);
 }
 
-// Writes where the items of columns begin, and where they end behind `total`
-// ones, to end[0 .. n); returns the column whose bounds are malformed, or -1.
+// Writes the start of each column's items, and the running total of items, from
+// `total` on, to end[0 .. n); returns the column with malformed bounds, or -1.
 GSAMPLE_EXPORT int64_t gsample_column_bounds(const int64_t* indptr,
                                              const int64_t* place,
                                              int64_t n,
@@ -215,11 +215,12 @@ GSAMPLE_EXPORT int64_t gsample_column_bounds(const int64_t* indptr,
   return -1;
 }
 
-// Takes what columns [begin, end) of `n` drew: numbers their rows among
+// Adds the draws of columns [begin, end) of `n`: numbers their rows among
 // `nodes` and writes the edges. `columns` has the trees of the columns.
 GSAMPLE_EXPORT int64_t gsample_take_columns(gsample::Nodes* nodes,
                                             int64_t num_nodes,
-                                            int64_t most,  // nodes then
+                                            int64_t most,  // most nodes
+                                                           // afterwards
                                             const gsample::Nodes* columns,
                                             int64_t first_column,
                                             const int64_t* start,   // [n]

@@ -1,7 +1,7 @@
-"""The samplers of the field as short programs on ``SparseSample``.
+"""Published samplers as short programs on ``SparseSample``.
 
-A graph, seeds and fanouts come in, one sampled matrix a layer goes out, from
-the seeds outwards: the columns of a layer are what it was sampled for.
+A graph, seeds and fan-outs come in. One sampled matrix per layer goes out,
+from the seeds outwards; the columns of a layer are its destinations.
 """
 
 from torch_gsample.algorithms.as_gcn import AsGCN

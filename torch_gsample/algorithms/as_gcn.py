@@ -1,4 +1,4 @@
-"""AS-GCN: a layer-wise sampler that learns to lower its own variance."""
+"""AS-GCN: layer-wise sampling that learns to reduce its variance."""
 
 from collections.abc import Sequence
 
@@ -9,10 +9,10 @@ from torch_gsample.sparse_sample import SparseSample
 
 
 class AsGCN(torch.nn.Module):
-    r"""Samples the nodes of a layer together, by a learned importance.
+    r"""Samples the nodes of a layer together, by learned importance (AS-GCN).
 
-    Of the neighbours of the layer's columns :math:`B`, :math:`k` are drawn
-    with replacement by
+    From the neighbours of the layer's columns :math:`B`, :math:`k` are drawn
+    with replacement and the probabilities
 
     .. math::
         q(u) \propto \sum_{v \in B} p(u \mid v) \, |g(x_u)|, \quad
@@ -22,12 +22,13 @@ class AsGCN(torch.nn.Module):
     and :math:`S[u, v] = A[u, v] / (k \, q(u))`, as in `"Adaptive Sampling
     Towards Fast Graph Representation Learning"
     <https://arxiv.org/abs/1809.05343>`_ (NeurIPS 2018). :math:`S^\top H` is an
-    unbiased estimate of :math:`A[:, B]^\top H`, whatever :math:`w` is. The
-    paper trains :math:`w` with the model, by the task's loss plus a multiple
-    of :meth:`variance`; values of layers carry gradients to :math:`w`.
+    unbiased estimate of :math:`A[:, B]^\top H` for any :math:`w`. The paper
+    trains :math:`w` together with the model, on the task's loss plus a
+    multiple of :meth:`variance`; gradients flow to :math:`w` through the
+    values of layers.
 
     Args:
-        in_channels (int): Number of features of a node.
+        in_channels (int): Number of features per node.
 
     Example:
         >>> A = SparseSample.from_edge_index(
@@ -50,12 +51,12 @@ class AsGCN(torch.nn.Module):
     def forward(
         self, A: SparseSample, seeds: Tensor, fanouts: Sequence[int], x: Tensor
     ) -> list[SparseSample]:
-        """Samples a matrix a layer.
+        """Samples a matrix for each layer.
 
         Args:
-            A (SparseSample): The graph, of values that are not negative.
+            A (SparseSample): The graph, without negative values.
             seeds (torch.Tensor): int64 ``[num_seeds]``.
-            fanouts (Sequence[int]): Nodes a layer.
+            fanouts (Sequence[int]): Nodes per layer.
             x (torch.Tensor): ``[num_nodes, in_channels]``.
 
         Returns:
@@ -81,18 +82,17 @@ class AsGCN(torch.nn.Module):
                 \mathbb{E}_q \Big\| \frac{A[u, v]}{q(u)} h_u \Big\|^2
                 - \|\mu_v\|^2 \Big)
 
-        estimated from the :math:`k` draws: the value is their sample variance
-        (with :math:`k - 1`) over :math:`k`. The value and its gradient are
-        without bias. A layer without rows, of columns without neighbours, has
-        a variance of 0.
+        It is estimated from the :math:`k` draws as their sample variance (with
+        :math:`k - 1`) over :math:`k`. The value and its gradient are unbiased.
+        A layer without rows, whose columns have no neighbours, has a variance
+        of 0.
 
         Args:
             S (SparseSample): A layer, ``[k, num_cols]``.
             h (torch.Tensor): ``[k, F]``, the features of its rows.
 
         Raises:
-            ValueError: If ``S`` has one row: one draw says nothing about the
-                variance.
+            ValueError: If ``S`` has a single row, as one draw has no variance.
         """
         k, h = S.num_rows, h.detach()
         if k == 1:

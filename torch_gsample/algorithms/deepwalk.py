@@ -6,7 +6,7 @@ from torch_gsample.sparse_sample import SparseSample
 
 
 def deepwalk(A: SparseSample, seeds: Tensor, length: int) -> Tensor:
-    r"""Walks along uniformly drawn edges.
+    r"""Runs uniform random walks (DeepWalk).
 
     .. math::
         P(x_{t+1} = v \mid x_t = u) = \frac{[u \to v]}{\deg(u)}
@@ -16,12 +16,12 @@ def deepwalk(A: SparseSample, seeds: Tensor, length: int) -> Tensor:
 
     Args:
         A (SparseSample): ``[N, N]``.
-        seeds (torch.Tensor): int64 ``[num_seeds]``, where walks begin.
+        seeds (torch.Tensor): int64 ``[num_seeds]``, starts of walks.
         length (int): Number of steps.
 
     Returns:
         torch.Tensor: int64 ``[num_seeds, length + 1]``, the nodes of each
-        walk. A walk stays where no edge begins.
+        walk. A walk stays at a node without out-edges.
 
     Example:
         >>> import torch

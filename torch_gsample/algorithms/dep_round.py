@@ -1,11 +1,11 @@
-r"""DepRound: a fixed number of distinct edges, by their probabilities.
+r"""DepRound: a fixed number of distinct edges with given probabilities.
 
-Probabilities of the edges of a column come in, which sum to an integer
-:math:`m`; exactly :math:`m` edges go out, each with its probability. DepRound
+The probabilities of a column's edges come in and sum to an integer :math:`m`;
+exactly :math:`m` edges go out, each selected with its probability. DepRound
 (Gandhi et al., `"Dependent Rounding and Its Applications to Approximation
 Algorithms" <https://doi.org/10.1145/1147954.1147956>`_, JACM 2006) takes two
-probabilities :math:`p, q` that are not 0 or 1, and moves what makes one of
-them so from one to the other:
+probabilities :math:`p, q` other than 0 and 1, and moves mass between them
+until one of them is 0 or 1:
 
 .. math::
     (p, q) \to \begin{cases}
@@ -15,13 +15,13 @@ them so from one to the other:
     \end{cases}, \quad
     \alpha = \min(1 - p, q), \; \beta = \min(p, 1 - q)
 
-Pairs are taken in the order of the edges here. That is the ordered pivotal
-method, whose sample has a distribution that :math:`m` draws give, one for each
-interval :math:`[j, j + 1)` of the cumulated probabilities (Chauvet, `"On a
+Here, pairs are taken in the order of the edges: the ordered pivotal method.
+Its samples have the distribution of :math:`m` draws, one for each interval
+:math:`[j, j + 1)` of the cumulated probabilities (Chauvet, `"On a
 characterization of ordered pivotal sampling"
-<https://doi.org/10.3150/11-BEJ380>`_, Bernoulli 2012): an interval draws a
-point in it, and its edge is selected. Only an edge over a border depends on
-the interval before, so that all columns take the draw ``j`` together.
+<https://doi.org/10.3150/11-BEJ380>`_, Bernoulli 2012): each interval draws a
+point, and selects its edge. Only an edge across a border depends on the
+previous interval, so all columns make draw ``j`` at the same time.
 """
 
 import torch
@@ -32,20 +32,20 @@ from torch_gsample.rng import current_program
 from torch_gsample.sparse_sample import SparseSample
 from torch_gsample.sparse_sample.repeat import repeat_while
 
-#: The probability 1. Sums of integers are exact.
+#: The probability 1 as an integer, because integer sums are exact.
 ONE = 2**32
 
 
 def dep_round(sub: SparseSample, probs: Tensor, k: int) -> SparseSample:
     """Selects ``min(k, degree)`` edges of each column by dependent rounding.
 
-    Columns of one node select the same edges.
+    Columns of the same node select the same edges.
 
     Args:
         sub (SparseSample): Whole columns.
         probs (torch.Tensor): float64 ``[num_edges]``, positive and at most 1;
             those of a column sum to ``min(k, degree)``.
-        k (int): How many edges of each column.
+        k (int): Maximum number of edges per column.
     """
     layout, degree = sub.csc, sub.degree(dim=0)
     if layout.edge_id is not None:
@@ -65,10 +65,10 @@ def dep_round(sub: SparseSample, probs: Tensor, k: int) -> SparseSample:
 def _cumulated(
     probs: Tensor, column: Tensor, degree: Tensor, size: Tensor
 ) -> Tensor:
-    """Returns the integers at which edges begin, and the end of the last.
+    """Returns the integer at which each edge starts, and the end of the last.
 
-    What rounding down takes from a column is given back to its edges whose
-    probability is below 1, so that each column has a multiple of :data:`ONE`.
+    The mass lost by rounding down is returned to edges with a probability
+    below 1, so that each column has a multiple of :data:`ONE`.
     """
     unit = (probs * ONE).to(torch.int64).clamp(max=ONE)
     free = (unit < ONE).to(torch.int64)
@@ -88,10 +88,11 @@ def _drawn(
 ) -> tuple[Tensor, Tensor]:
     """Returns the edge of each draw ``[num_cols, k]``, and whether it counts.
 
-    The interval of a draw begins with :math:`b` of an edge of which the one
-    before holds :math:`a`. If that one selected the edge, the draw is from the
-    rest; else it is the edge with probability :math:`ab / ((1 - a)(1 - b))`,
-    and from the whole interval otherwise: :math:`b / (1 - a)` in all.
+    The interval of a draw starts with a part :math:`b` of an edge whose other
+    part :math:`a` is in the previous interval. If the previous draw selected
+    this edge, the draw is from the rest of the interval. Otherwise, it is this
+    edge with probability :math:`ab / ((1 - a)(1 - b))`, else from the whole
+    interval: :math:`b / (1 - a)` in total.
     """
     slot = torch.arange(k, device=bound.device)
     is_drawn = slot < size[:, None]
@@ -136,17 +137,16 @@ def inclusion(
 ) -> Tensor:
     r"""Returns the probabilities of EXP3.M, float64 ``[num_edges]``.
 
-    They are :math:`p_u = \min(1, c \, w_u + m \eta / n)` of the :math:`n`
-    weights of a column, with the :math:`c` by which they sum to :math:`m`:
-    weights above a bound are capped. What is held at 1 stays so when another
-    one is held, so that :math:`m` rounds find all.
+    They are :math:`p_u = \min(1, c \, w_u + m \eta / n)` for the :math:`n`
+    weights of a column, where :math:`c` makes them sum to :math:`m`: weights
+    above a bound are capped. A weight held at 1 stays there when others are
+    held, so :math:`m` rounds find all of them.
 
     Args:
-        log_weight (SparseSample): Whole columns; the values are
-            :math:`\log w`.
+        log_weight (SparseSample): Whole columns, with values :math:`\log w`.
         size (torch.Tensor): int64 ``[num_cols]``, :math:`m`.
         eta (float): :math:`\eta`, the share of uniform exploration.
-        rounds (int): The greatest :math:`m`.
+        rounds (int): The largest :math:`m`.
     """
     logits = log_weight.values().to(torch.float64)
     column = log_weight._index(0)

@@ -10,10 +10,10 @@ from torch_gsample.sparse_sample import SparseSample
 
 
 class EdgeBandit(torch.nn.Module):
-    r"""One bandit a node; its arms are the edges into the node.
+    r"""One bandit per node; its arms are the edges into the node.
 
-    Weights :math:`w` give the probabilities of the :math:`n_v` edges of
-    :math:`v`, and the rewards :math:`r` of :math:`k` draws change them:
+    Weights :math:`w` define the probabilities of the :math:`n_v` edges of
+    :math:`v`. The rewards :math:`r` of :math:`k` draws update them:
 
     .. math::
         q_{uv} = (1 - \eta) \frac{w_{uv}}{\sum_j w_{jv}} + \frac{\eta}{n_v},
@@ -24,18 +24,18 @@ class EdgeBandit(torch.nn.Module):
     This is EXP3 of `"The Nonstochastic Multiarmed Bandit Problem"
     <https://doi.org/10.1137/S0097539701398375>`_ (SICOMP 2002). As
     :math:`q_{uv}` is the probability of a draw, the mean exponent is
-    :math:`\delta r_{uv} / n_v`. Subclasses say how edges are weighed, and what
-    a reward is.
+    :math:`\delta r_{uv} / n_v`. Subclasses define the weights of edges and the
+    rewards.
 
     Args:
         num_edges (int): Number of edges of the graph.
         eta (float, optional): Share of uniform exploration, in (0, 1].
         delta (float, optional): Learning rate.
-        max_step (float, optional): Bound of an exponent.
+        max_step (float, optional): Bound of the exponent.
     """
 
     log_weight: Tensor
-    #: Whether draws of a node are independent: each has probability q.
+    #: Whether draws of a node are independent, each with probability q.
     replace = True
 
     def __init__(
@@ -62,16 +62,16 @@ class EdgeBandit(torch.nn.Module):
     def forward(
         self, A: SparseSample, seeds: Tensor, fanouts: Sequence[int]
     ) -> list[SparseSample]:
-        """Samples a matrix a layer.
+        """Samples a matrix for each layer.
 
         Args:
             A (SparseSample): The graph, ``[num_nodes, num_nodes]``.
             seeds (torch.Tensor): int64 ``[num_seeds]``.
-            fanouts (Sequence[int]): Draws a node, layer by layer.
+            fanouts (Sequence[int]): Draws per node in each layer.
 
         Returns:
             List[SparseSample]: ``[num_nodes, num_cols]`` each; an edge drawn
-            twice is two edges.
+            twice becomes two edges.
         """
         layers = []
         for k in fanouts:
@@ -85,7 +85,7 @@ class EdgeBandit(torch.nn.Module):
 
         Args:
             sub (SparseSample): All edges of its columns.
-            k (int): How many are drawn of each column.
+            k (int): Draws per column.
         """
         q = self.probs(sub)
         return self.weighed(sub, q, k).individual_sample(k, q, replace=True)
@@ -96,7 +96,7 @@ class EdgeBandit(torch.nn.Module):
         Args:
             sub (SparseSample): All edges of its columns.
             q (SparseSample): Their probabilities.
-            k (int): How many are drawn of each column.
+            k (int): Draws per column.
         """
         raise NotImplementedError
 
@@ -118,11 +118,11 @@ class EdgeBandit(torch.nn.Module):
         layers: Sequence[SparseSample],
         hidden: Sequence[Tensor],
     ) -> None:
-        """Learns from what a model computed on a sample.
+        """Updates the bandits by a model's activations on a sample.
 
         Args:
             A (SparseSample): The graph.
-            layers (Sequence[SparseSample]): What was sampled of it.
+            layers (Sequence[SparseSample]): The sampled layers.
             hidden (Sequence[torch.Tensor]): ``[len(S.row()), F]`` for each
                 layer ``S``, the activations of its rows.
         """
@@ -147,14 +147,14 @@ class EdgeBandit(torch.nn.Module):
 
         Args:
             sub (SparseSample): All edges of its columns.
-            size (torch.Tensor): int64 ``[num_cols]``, how many were drawn.
+            size (torch.Tensor): int64 ``[num_cols]``, number of draws.
         """
         return self.probs(sub).values()
 
     def _arms(
         self, A: SparseSample, S: SparseSample
     ) -> tuple[SparseSample, Tensor]:
-        """A layer with the values of `A`, and the probability of each draw."""
+        """Returns a layer with values of `A`, and the draws' probabilities."""
         assert S.col_ids is not None
         sub = A[:, S.col_ids]
         q = self.chances(sub, S.degree(dim=0))

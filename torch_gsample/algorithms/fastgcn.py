@@ -1,4 +1,4 @@
-"""FastGCN: nodes of every layer from one distribution over all nodes."""
+"""FastGCN: the nodes of all layers from one distribution."""
 
 from collections.abc import Sequence
 
@@ -13,9 +13,10 @@ def fastgcn(
     fanouts: Sequence[int],
     probs: NodeProbs | None = None,
 ) -> list[SparseSample]:
-    r"""Samples the nodes of each layer independently of the other layers.
+    r"""Samples the nodes of each layer from one distribution (FastGCN).
 
-    :math:`k` nodes are drawn with replacement from all nodes, by
+    :math:`k` nodes are drawn with replacement from all nodes, with
+    probabilities
 
     .. math::
         q(u) = \frac{\|A[u, :]\|^2}{\sum_w \|A[w, :]\|^2}, \quad
@@ -23,20 +24,20 @@ def fastgcn(
 
     as in `"FastGCN: Fast Learning with Graph Convolutional Networks via
     Importance Sampling" <https://arxiv.org/abs/1801.10247>`_ (ICLR 2018).
-    :math:`S^\top H` is an unbiased estimate of :math:`A[:, B]^\top H`. Nodes
-    that are drawn and have no edge into the layer's columns :math:`B` add
-    nothing and are dropped, so a layer holds :math:`k` rows or less.
+    :math:`S^\top H` is an unbiased estimate of :math:`A[:, B]^\top H`. Drawn
+    nodes without an edge into the layer's columns :math:`B` contribute nothing
+    and are dropped, so a layer has at most :math:`k` rows.
 
     Args:
         A (SparseSample): The graph, ``[num_nodes, num_nodes]``.
         seeds (torch.Tensor): int64 ``[num_seeds]``.
-        fanouts (Sequence[int]): Draws a layer.
-        probs (NodeProbs, optional): :math:`q`, prepared for many calls:
-            ``NodeProbs((A**2).sum(dim=1))``, which is also the default.
+        fanouts (Sequence[int]): Draws per layer.
+        probs (NodeProbs, optional): :math:`q`, prepared for many calls;
+            default: ``NodeProbs((A**2).sum(dim=1))``.
 
     Returns:
-        List[SparseSample]: ``row_ids`` of each are the sampled nodes; a node
-        drawn twice is two rows.
+        List[SparseSample]: The ``row_ids`` of each are the sampled nodes; a
+        node drawn twice has two rows.
 
     Example:
         >>> import torch
@@ -48,7 +49,7 @@ def fastgcn(
         tensor([[0.5000, 0.5000],
                 [0.5000, 0.5000]])
     """
-    if probs is None:  # a graph in pinned memory is summed by the CPU
+    if probs is None:  # the CPU sums a graph in pinned memory
         probs = NodeProbs((A**2).sum(dim=1).to(seeds.device))
     layers = []
     for k in fanouts:

@@ -1,4 +1,4 @@
-"""Forest fire: subgraphs that spread like flames."""
+"""Forest-fire sampling of subgraphs."""
 
 from torch import Tensor
 
@@ -10,15 +10,15 @@ from torch_gsample.sparse_sample import SparseSample
 def forest_fire(A: SparseSample, seeds: Tensor, p: float) -> SparseSample:
     r"""Burns from seeds and induces the subgraph of all burnt nodes.
 
-    A node that catches fire sets a random number :math:`x` of its
-    out-neighbours on fire that do not burn yet, all if there are not more:
+    A node that catches fire ignites a random number :math:`x` of its
+    out-neighbours that do not burn yet, or all if there are fewer:
 
     .. math::
         P(x \geq j) = p^j, \qquad E[x] = \frac{p}{1 - p}
 
-    All that burn first at one time spread at the same time, and a node burns
-    once. For fire against the direction of edges, too, give a matrix that has
-    both.
+    Nodes that ignite in the same step spread fire in the next step, and each
+    node burns once. For fire in both directions, pass a matrix with both
+    directions of each edge.
 
     From `"Sampling from Large Graphs"
     <https://doi.org/10.1145/1150402.1150479>`_ (KDD 2006) and `"Graphs over
@@ -26,7 +26,7 @@ def forest_fire(A: SparseSample, seeds: Tensor, p: float) -> SparseSample:
 
     Args:
         A (SparseSample): ``[N, N]``.
-        seeds (torch.Tensor): int64 ``[num_seeds]``, where it starts.
+        seeds (torch.Tensor): int64 ``[num_seeds]``, the first burning nodes.
         p (float): Forward burning probability, in [0, 1).
 
     Returns:

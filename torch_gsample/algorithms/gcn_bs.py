@@ -1,4 +1,4 @@
-"""GCN-BS: bandits that lower the variance of neighbour sampling."""
+"""GCN-BS: bandits that reduce the variance of neighbour sampling."""
 
 from typing import Any
 
@@ -11,10 +11,10 @@ from torch_gsample.sparse_sample import SparseSample
 
 
 class GCNBS(EdgeBandit):
-    r"""Samples neighbours by bandits, rewarded for lower variance.
+    r"""Samples neighbours by bandits that reduce the variance (GCN-BS).
 
-    :math:`k` edges of each node are drawn with replacement by the
-    probabilities :math:`q` of :class:`EdgeBandit`, and weighed by
+    :math:`k` edges of each node are drawn with replacement and the
+    probabilities :math:`q` of :class:`EdgeBandit`. Weights and rewards are
 
     .. math::
         S[u, v] = \frac{A[u, v]}{k \, q_{uv}}, \quad
@@ -22,16 +22,16 @@ class GCNBS(EdgeBandit):
 
     as in `"Bandit Samplers for Training Graph Neural Networks"
     <https://arxiv.org/abs/2006.05806>`_ (NeurIPS 2020). :math:`S^\top H` is an
-    unbiased estimate of :math:`A[:, B]^\top H`, whatever :math:`q` is; the
-    reward is minus the derivative of its variance's first part,
+    unbiased estimate of :math:`A[:, B]^\top H` for any :math:`q`. The reward
+    is the negative derivative of the first term of its variance,
     :math:`\sum_u A[u, v]^2 \|h_u\|^2 / q_{uv}`, which
-    :math:`q_{uv} \propto A[u, v] \|h_u\|` makes smallest.
+    :math:`q_{uv} \propto A[u, v] \|h_u\|` minimises.
 
     With ``replace=False``, :math:`\min(k, n_v)` distinct edges are drawn, as
-    by the paper's combinatorial bandit: EXP3.M (Uchiya et al., `"Algorithms
+    in the paper's combinatorial bandit: EXP3.M (Uchiya et al., `"Algorithms
     for Adversarial Bandit Problems with Multiple Plays"
     <https://doi.org/10.1007/978-3-642-16108-7_30>`_, ALT 2010). The
-    :math:`p` of an edge is that it is drawn at all,
+    probability :math:`p` that an edge is among them satisfies
 
     .. math::
         p_{uv} = \min \Big( 1, c_v w_{uv} + \frac{k \eta}{n_v} \Big), \quad
@@ -40,14 +40,14 @@ class GCNBS(EdgeBandit):
         w_{uv} \gets w_{uv} \exp \Big( \frac{\delta \, r_{uv}}
             {n_v p_{uv}} \Big)
 
-    dependent rounding draws by it, and the weight of an edge of :math:`p = 1`
-    stays.
+    The edges are drawn by dependent rounding. The weight of an edge with
+    :math:`p = 1` does not change.
 
     Args:
         num_edges (int): Number of edges of the graph.
         eta (float, optional): Share of uniform exploration, in (0, 1].
         delta (float, optional): Learning rate.
-        max_step (float, optional): Bound of an exponent.
+        max_step (float, optional): Bound of the exponent.
         replace (bool, optional): Whether the edges of a node are drawn
             independently.
 
@@ -102,7 +102,7 @@ class GCNBS(EdgeBandit):
         return p.to(self.log_weight.dtype)
 
     def step(self, reward: Tensor, q: Tensor) -> Tensor:
-        """Returns what a draw adds; see :class:`EdgeBandit`."""
+        """Returns the step of each draw; see :class:`EdgeBandit`."""
         step = super().step(reward, q)
         return step if self.replace else torch.where(q < 1, step, 0)
 

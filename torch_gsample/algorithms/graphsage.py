@@ -10,9 +10,9 @@ from torch_gsample.sparse_sample import SparseSample
 def graphsage(
     A: SparseSample, seeds: Tensor, fanouts: Sequence[int]
 ) -> list[SparseSample]:
-    r"""Samples neighbours of each node by itself, uniformly.
+    r"""Samples neighbours of each node, independently and uniformly.
 
-    Layer :math:`l` holds, for each node :math:`v` of :math:`B_l`, a uniform
+    For each node :math:`v` of :math:`B_l`, layer :math:`l` has a uniform
     sample without replacement of at most :math:`k_l` of its neighbours:
 
     .. math::
@@ -26,7 +26,7 @@ def graphsage(
     Args:
         A (SparseSample): The graph, ``[num_nodes, num_nodes]``.
         seeds (torch.Tensor): int64 ``[num_seeds]``.
-        fanouts (Sequence[int]): Neighbours a node, layer by layer; -1 is all.
+        fanouts (Sequence[int]): Neighbours per node in each layer, -1 for all.
 
     Returns:
         List[SparseSample]: ``[num_nodes, |B_l|]`` each.

@@ -1,4 +1,4 @@
-"""GraphSAINT: training on sampled subgraphs, without bias."""
+"""GraphSAINT: unbiased training on sampled subgraphs."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -14,7 +14,7 @@ from torch_gsample.sparse_sample import SparseSample
 def saint_node(A: SparseSample, k: int) -> SparseSample:
     r"""Samples nodes and induces their subgraph.
 
-    Nodes are drawn ``k`` times, with replacement, by their squared norm
+    Nodes are drawn ``k`` times, with replacement, by the squared norm
 
     .. math:: P(u) \propto \sum_v A_{uv}^2
 
@@ -70,7 +70,7 @@ def saint_edge(A: SparseSample, k: int) -> SparseSample:
 
 
 def _ends(A: SparseSample) -> tuple[Tensor, Tensor]:
-    """Rows and columns of edges, whose weights will be in memory, too."""
+    """Returns rows and columns of edges, if weights would fit in memory."""
     if A._disk is not None:
         raise ValueError(
             'saint_edge: weights of all edges would be in memory, and the '
@@ -83,7 +83,7 @@ def _ends(A: SparseSample) -> tuple[Tensor, Tensor]:
 def saint_walk(A: SparseSample, roots: Tensor, length: int) -> SparseSample:
     """Walks from roots and induces the subgraph of all visited nodes.
 
-    See :func:`saint_node` for the paper; there roots are drawn uniformly.
+    See :func:`saint_node` for the paper, where roots are drawn uniformly.
 
     Args:
         A (SparseSample): ``[N, N]``.
@@ -107,25 +107,25 @@ def saint_frontier(A: SparseSample, roots: Tensor, steps: int) -> SparseSample:
     r"""Walks with a frontier and induces the subgraph of all visited nodes.
 
     The walkers start at the roots. Each step moves one of them to a random
-    neighbour: the one at :math:`u` with probability
+    neighbour: the walker at :math:`u` with probability
 
     .. math::
         P(u) = \frac{\deg(u)}{\sum_{v \in \text{frontier}} \deg(v)}
 
     This is the multi-dimensional random walk sampler of the paper, see
-    :func:`saint_node`. There roots are drawn uniformly, and ``steps`` is the
-    budget without them. Steps depend on each other: they are taken on the CPU,
-    by one thread (see :func:`torch_gsample.ops.frontier_walk`).
+    :func:`saint_node`, where roots are drawn uniformly, and ``steps`` is the
+    budget minus the roots. Each step depends on the previous one, so one CPU
+    thread runs them (see :func:`torch_gsample.ops.frontier_walk`).
 
     Args:
         A (SparseSample): ``[N, N]``.
-        roots (torch.Tensor): int64 ``[num_roots]``; a duplicate is two
+        roots (torch.Tensor): int64 ``[num_roots]``; duplicates are separate
             walkers.
         steps (int): Number of steps, of all walkers together.
 
     Returns:
-        SparseSample: The subgraph of the roots and the nodes that walkers
-        left, at most ``num_roots + steps`` nodes.
+        SparseSample: The subgraph of the roots and all start nodes of steps,
+        at most ``num_roots + steps`` nodes.
 
     Example:
         >>> A = SparseSample.from_edge_index(torch.tensor([[0, 1], [1, 0]]))
@@ -137,12 +137,12 @@ def saint_frontier(A: SparseSample, roots: Tensor, steps: int) -> SparseSample:
 
 
 class SaintNorm(NamedTuple):
-    """What makes sums over subgraphs unbiased.
+    """Factors that make sums over subgraphs unbiased.
 
     Args:
-        node (torch.Tensor): ``[N]``, what a node's loss is multiplied with.
-        edge (torch.Tensor): ``[num_edges]``, what a message is multiplied
-            with, by :attr:`SparseSample.edge_id`.
+        node (torch.Tensor): ``[N]``, the factor of each node's loss.
+        edge (torch.Tensor): ``[num_edges]``, the factor of each message, by
+            :attr:`SparseSample.edge_id`.
     """
 
     node: Tensor
@@ -156,10 +156,10 @@ def saint_norm(
     coverage: float | None = None,
     seed: int | None = None,
 ) -> SaintNorm:
-    r"""Estimates the normalisation of a sampler by sampling beforehand.
+    r"""Estimates the normalisation of a sampler from samples in advance.
 
-    Of :math:`n` subgraphs, :math:`C_v` hold node :math:`v` and :math:`C_{uv}`
-    the edge :math:`u \to v`. Then
+    If :math:`C_v` of :math:`n` subgraphs have node :math:`v` and
+    :math:`C_{uv}` have edge :math:`u \to v`, the factors
 
     .. math::
         \frac{1}{\lambda_v} = \frac{n}{N \, C_v}, \qquad
@@ -167,23 +167,23 @@ def saint_norm(
 
     make :math:`\sum_v L_v / \lambda_v` over a subgraph an estimate of the mean
     loss, and :math:`\sum_u A_{uv} x_u / \alpha_{uv}` one of the aggregation.
-    What was in no subgraph counts as if in one.
+    Nodes and edges in no subgraph count as if in one.
 
     Args:
         A (SparseSample): ``[N, N]``, the whole graph.
         draw (Callable): Samples a subgraph of ``A``.
         num_draws (int, optional): :math:`n`.
-        coverage (float, optional): In place of ``num_draws``: draws until the
-            subgraphs hold ``coverage * N`` nodes together.
-        seed (int, optional): Makes what ``draw`` draws a function of it, and
-            of how often it was called before.
+        coverage (float, optional): Instead of ``num_draws``: sampling stops
+            when the subgraphs have ``coverage * N`` nodes in total.
+        seed (int, optional): Makes the draws of ``draw`` a function of this
+            seed and the number of previous calls.
 
     Returns:
         SaintNorm: The factors.
 
     Raises:
-        ValueError: If not one of both is given, it is not positive, or a
-            subgraph is empty, by which no coverage is reached.
+        ValueError: If not exactly one of both is set, it is not positive, or
+            a subgraph is empty, so that coverage does not increase.
 
     Example:
         >>> A = SparseSample.from_edge_index(torch.tensor([[0, 1], [1, 0]]))
@@ -233,6 +233,6 @@ def saint_normalize(subgraph: SparseSample, norm: SaintNorm) -> SparseSample:
 
     Args:
         subgraph (SparseSample): A sampled subgraph.
-        norm (SaintNorm): What :func:`saint_norm` returned.
+        norm (SaintNorm): The result of :func:`saint_norm`.
     """
     return subgraph * subgraph.with_value(norm.edge[subgraph.edge_id])

@@ -18,25 +18,25 @@ def hetgnn(
 ) -> list[SparseSample]:
     r"""Finds the most visited nodes of each type around each seed.
 
-    Walks restart at their seed, and group :math:`t` of the seed :math:`v` are
+    Walks restart at their seed. Group :math:`t` of the seed :math:`v` is
 
     .. math::
         N_t(v) = \operatorname{top}_{k_t} \{ \mathrm{visits}_v(u) :
             \mathrm{type}(u) = t \}
 
     From `"Heterogeneous Graph Neural Network"
-    <https://dl.acm.org/doi/10.1145/3292500.3330961>`_ (KDD 2019). There walks
-    go on until they met enough nodes of each type; here their number and
-    length say how far.
+    <https://dl.acm.org/doi/10.1145/3292500.3330961>`_ (KDD 2019), where walks
+    continue until they have visited enough nodes of each type. Here, their
+    number and length are fixed.
 
     Args:
         A (SparseSample): ``[N, N]``, all types and relations in one matrix.
         seeds (torch.Tensor): int64 ``[num_seeds]``.
         node_type (torch.Tensor): int64 ``[N]``, in ``[0, len(k))``.
-        k (List[int]): Neighbours of each type, at most.
-        num_walks (int): Walks of each seed.
-        length (int): Steps of each walk.
-        restart (float, optional): Probability to go back to the seed, at each
+        k (List[int]): Maximum number of neighbours of each type.
+        num_walks (int): Walks per seed.
+        length (int): Steps per walk.
+        restart (float, optional): Probability to return to the seed at each
             step.
 
     Returns:

@@ -1,4 +1,4 @@
-"""HGT: as many nodes of each type, by their links to the sampled ones."""
+"""HGT: equal numbers of nodes of each type, by links to sampled nodes."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -23,50 +23,49 @@ def hgt(
     r"""Samples nodes of each type, layer by layer, and induces their subgraph.
 
     A sampled node :math:`v` adds its normalised in-edges of each relation
-    :math:`r` to the budget of their sources, parallel edges one by one:
+    :math:`r` to the budgets of their sources, including parallel edges:
 
     .. math::
         B(u) = \sum_{v \text{ sampled}} \sum_r
                \frac{A_r[u, v]}{\deg_r(v)}, \qquad
         p(u) = \frac{B(u)^2}{\sum_{w \text{ of the type of } u} B(w)^2}
 
-    with :math:`A_r` of zeros and ones; values take no part. Each layer draws
-    :math:`k` nodes of each type by :math:`p`, without replacement, and what
-    was drawn leaves the budget. At the end there are all edges between the
-    sampled nodes.
+    where :math:`A_r` has zeros and ones; values of the matrices are ignored.
+    Each layer draws :math:`k` nodes of each type with probabilities :math:`p`,
+    without replacement, and removes them from the budget. The result has all
+    edges between the sampled nodes.
 
     This is HGSampling of `"Heterogeneous Graph Transformer"
     <https://arxiv.org/abs/2003.01332>`_ (WWW 2020). All types of a layer are
-    drawn before their budgets grow, so that the ``l``-th layer is at most
-    ``l`` hops away and the order of types does not matter; the paper's loop
-    adds to the budgets after each type. There is no limit of neighbours, while
-    torch-sparse's sampler looks at 50 random in-edges of a hub, in budgets and
-    in the subgraph.
+    drawn before budgets grow, so layer ``l`` is at most ``l`` hops away, and
+    the order of types does not matter; the paper's loop adds to the budgets
+    after each type. The number of neighbours is unlimited, while
+    torch-sparse's sampler uses 50 random in-edges of a hub, in budgets and in
+    the subgraph.
 
-    With ``time``, each sampled node has a time :math:`\tau`, whose differences
-    along edges the paper encodes: its own, or else that of the sampled nodes
-    that add to its budget, of several the latest (in the authors' code, the
-    last that came). An edge that would give a time after ``max_time`` adds to
-    no budget, so that later nodes are never sampled; it still counts in
-    :math:`\deg_r(v)`, as there.
+    With ``time``, each sampled node has a time :math:`\tau`; the paper encodes
+    differences of times along edges. It is the node's own time, or else the
+    latest time of the sampled nodes that add to its budget (in the authors'
+    code, that of the last one). An edge that would give a time after
+    ``max_time`` adds to no budget, so later nodes are never sampled; it still
+    counts in :math:`\deg_r(v)`, as in that code.
 
     Args:
         A (Dict[EdgeType, SparseSample]): The graph,
             ``[num_nodes_of_source, num_nodes_of_destination]`` each.
-        seeds (Dict[NodeType, torch.Tensor]): Distinct nodes, int64; none of
-            the types that are missing.
-        fanouts (List[int] or Dict[NodeType, List[int]]): Nodes of each type a
-            layer; -1 takes all that have a budget. A dictionary has lists of
-            one length, for all types.
+        seeds (Dict[NodeType, torch.Tensor]): Distinct nodes, int64; missing
+            types have no seeds.
+        fanouts (List[int] or Dict[NodeType, List[int]]): Nodes of each type
+            per layer; -1 for all with a budget. A dictionary has lists of
+            equal length for all types.
         time (Dict[NodeType, torch.Tensor], optional): int64 ``[num_nodes]``,
-            when the nodes of a type exist; none of types whose nodes have no
-            time of their own.
+            the times of nodes, for types whose nodes have times of their own.
         max_time (int, optional): The latest time of a sampled node, and the
             time of seeds whose type has none.
 
     Returns:
         Dict[EdgeType, SparseSample]: ``row_ids`` and ``col_ids`` are the seeds
-        of a type and then its sampled nodes, layer by layer. With ``time``, a
+        of a type, then its sampled nodes, layer by layer. With ``time``, a
         pair of this and of :math:`\tau`, an int64 ``Dict[NodeType,
         torch.Tensor]`` in the order of these nodes.
 
@@ -116,14 +115,14 @@ def hgt(
 
 
 class _Clock:
-    """The times of sampled nodes, and what is too late to be one.
+    """The times of sampled nodes, and the bound of times.
 
-    Without times, all of them are 0.
+    Without times, all times are 0.
 
     Args:
-        size (Dict[NodeType, int]): How many nodes there are.
+        size (Dict[NodeType, int]): Number of nodes of each type.
         seeds (Dict[NodeType, torch.Tensor]): int64.
-        time (Dict[NodeType, torch.Tensor], optional): As of :func:`hgt`.
+        time (Dict[NodeType, torch.Tensor], optional): As in :func:`hgt`.
         latest (int, optional): The latest time.
     """
 
@@ -144,7 +143,7 @@ class _Clock:
                     f'{t!r})'
                 )
         self.sampled = {t: self._of_seeds(t, ids) for t, ids in seeds.items()}
-        self._new = dict(self.sampled)  # of what was drawn last
+        self._new = dict(self.sampled)  # of the last drawn nodes
 
     def _of_seeds(self, node_type: str, seeds: Tensor) -> Tensor:
         if node_type in self._own:
@@ -159,13 +158,13 @@ class _Clock:
     def known(
         self, src: str, dst: str, row: Tensor, col: Tensor, share: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Returns shares and times of sources that are not too late.
+        """Returns shares and times of sources up to the latest time.
 
         Args:
             src (NodeType): The type of the sources.
-            dst (NodeType): That of the nodes that were drawn last.
+            dst (NodeType): The type of the last drawn nodes.
             row (torch.Tensor): ``[num_edges]``, sources.
-            col (torch.Tensor): ``[num_edges]``, positions among the latter.
+            col (torch.Tensor): ``[num_edges]``, positions in the drawn nodes.
             share (torch.Tensor): ``[num_edges]``.
         """
         if not self.is_given:
@@ -178,7 +177,7 @@ class _Clock:
         return row[early], share[early], stamp[early]
 
     def drawn(self, node_type: str, nodes: Tensor, stamp: Tensor) -> Tensor:
-        """Notes the times of sampled nodes, and returns these."""
+        """Records the times of sampled nodes, and returns the nodes."""
         self._new[node_type] = stamp
         past = self.sampled[node_type]
         self.sampled[node_type] = torch.cat([past, stamp])
@@ -191,10 +190,10 @@ def _add(
     size: int,
     is_timed: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Sums the shares of each node that is not sampled yet, by its id."""
+    """Sums the shares of each node that is not sampled yet."""
     ids, share, stamp = map(torch.cat, zip(*shares, strict=True))
     ids, place = ops.unique_nodes(torch.cat([sampled, ids]), size)
-    first = sampled.numel()  # where the nodes begin that are not sampled
+    first = sampled.numel()  # start of the nodes that are not sampled
     total = share.new_zeros(ids.numel()).index_add_(0, place[first:], share)
     if not is_timed:
         return ids[first:], total[first:], ids[:0]

@@ -1,4 +1,4 @@
-"""IBMB: mini-batches of nodes that influence each other."""
+"""IBMB: mini-batches of outputs and their most influential nodes."""
 
 from typing import NamedTuple
 
@@ -15,8 +15,8 @@ class InfluenceBatch(NamedTuple):
     """The subgraph of a mini-batch.
 
     Args:
-        matrix (SparseSample): ``[n, n]``; of its nodes, the outputs are first.
-        output (torch.Tensor): int64, the outputs, by position in all outputs.
+        matrix (SparseSample): ``[n, n]``; the outputs are its first nodes.
+        output (torch.Tensor): int64, positions of the outputs in all outputs.
     """
 
     matrix: SparseSample
@@ -35,8 +35,8 @@ def ibmb(
 
     The influence of :math:`u` on the output :math:`v`, the expected size of
     :math:`\partial h_v / \partial x_u`, is proportional to the personalised
-    PageRank :math:`\pi_v(u)`. Node-wise IBMB puts outputs of great mutual
-    influence in a batch, and adds to it the top ``k`` of each.
+    PageRank :math:`\pi_v(u)`. Node-wise IBMB groups outputs with a large
+    mutual influence, and adds the top ``k`` nodes of each to the batch.
 
     From `"Influence-Based Mini-Batching for Graph Neural Networks"
     <https://arxiv.org/abs/2212.09083>`_ (LoG 2022).
@@ -44,14 +44,14 @@ def ibmb(
     Args:
         A (SparseSample): ``[N, N]``.
         outputs (torch.Tensor): int64 ``[num_outputs]``, without duplicates.
-        k (int): Auxiliary nodes of each output, at most.
-        batch_size (int): Outputs of a batch, at most.
-        alpha (float, optional): Probability to go back, of the PageRank.
-        eps (float, optional): Of the scores; see
+        k (int): Maximum number of auxiliary nodes per output.
+        batch_size (int): Maximum number of outputs per batch.
+        alpha (float, optional): Restart probability of PageRank.
+        eps (float, optional): Tolerance of the scores; see
             :func:`~torch_gsample.algorithms.approximate_ppr`.
 
     Returns:
-        List[InfluenceBatch]: Once made, they serve for all epochs.
+        List[InfluenceBatch]: The batches of all epochs.
 
     Example:
         >>> A = SparseSample.from_edge_index(
@@ -82,7 +82,7 @@ def ibmb_batch(
         outputs (torch.Tensor): int64 ``[num_outputs]``.
         scores (SparseSample): ``[N, num_outputs]``.
         part (torch.Tensor): int64, columns of ``scores``.
-        k (int): Auxiliary nodes of each output, at most.
+        k (int): Maximum number of auxiliary nodes per output.
     """
     influence = scores[:, part]
     row, col = influence.coo()
@@ -96,16 +96,16 @@ def ibmb_batch(
 def ibmb_partition(
     outputs: Tensor, scores: SparseSample, batch_size: int
 ) -> list[Tensor]:
-    """Divides outputs into batches by their influence on each other.
+    """Groups outputs into batches by their mutual influence.
 
-    Each output is a batch at first. From the greatest score down, the batches
-    of both nodes are merged if the result is not too large; what is small
-    after that is merged in random order.
+    Initially, each output is a batch. In descending order of scores, the
+    batches of both nodes are merged if the result is small enough. Finally,
+    small batches are merged in random order.
 
     Args:
         outputs (torch.Tensor): int64 ``[num_outputs]``.
         scores (SparseSample): ``[N, num_outputs]``.
-        batch_size (int): Outputs of a batch, at most.
+        batch_size (int): Maximum number of outputs per batch.
 
     Returns:
         List[torch.Tensor]: Positions in ``outputs``, ascending.

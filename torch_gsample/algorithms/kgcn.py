@@ -15,11 +15,11 @@ def kgcn(
     relation: Tensor,
     edge_type: Tensor,
 ) -> list[SparseSample]:
-    r"""Samples the receptive field of each pair of a user and an item.
+    r"""Samples the receptive field of each pair of a user and an item (KGCN).
 
-    Each entity of the field gets :math:`k` neighbours, uniform with
-    replacement, so that the field of a pair has the same size everywhere; a
-    user's interest in the relations weighs them:
+    Each entity of the field gets :math:`k` neighbours, uniformly with
+    replacement, so all fields have the same size. Weights are a user's
+    interest in the relations:
 
     .. math::
         S[e, v] = \frac{\exp \langle \mathbf{u}, \mathbf{r}_{e, v} \rangle}
@@ -28,13 +28,13 @@ def kgcn(
 
     as in `"Knowledge Graph Convolutional Networks for Recommender Systems"
     <https://arxiv.org/abs/1904.12575>`_ (WWW 2019). Fields are trees: the
-    columns of a layer are the edges of the layer before, in their order. An
+    columns of a layer are the edges of the previous layer, in their order. An
     entity draws the same neighbours for all users, as in the paper.
 
     Args:
         A (SparseSample): The graph, ``[num_entities, num_entities]``.
         seeds (torch.Tensor): int64 ``[num_pairs]``, items.
-        fanouts (Sequence[int]): Neighbours an entity, layer by layer.
+        fanouts (Sequence[int]): Neighbours per entity in each layer.
         user (torch.Tensor): ``[num_pairs, F]``, the user of each pair.
         relation (torch.Tensor): ``[num_relations, F]``.
         edge_type (torch.Tensor): int64, the relation of each edge, by

@@ -1,4 +1,4 @@
-"""LABOR: neighbours of each node, shared between nodes."""
+"""LABOR: neighbour sampling with shared neighbours."""
 
 from collections.abc import Sequence
 
@@ -24,31 +24,31 @@ def labor(
     weighted: bool = False,
     layer_dependency: bool = False,
 ) -> list[SparseSample]:
-    r"""Samples about ``k`` neighbours a node, of few different nodes.
+    r"""Samples about ``k`` neighbours per node, with few distinct nodes.
 
-    A node :math:`u` draws one uniform number :math:`r_u` a layer, and
+    A node :math:`u` draws one uniform number :math:`r_u` per layer, and
 
     .. math::
-        u \to v \text{ is sampled where } r_u \le p_{uv} =
+        u \to v \text{ is sampled if } r_u \le p_{uv} =
         \min(1, c_v \pi_u), \quad
         S[u, v] = \frac{A[u, v]}{p_{uv}}
 
     as in `"Layer-Neighbor Sampling: Defusing Neighborhood Explosion in GNNs"
     <https://arxiv.org/abs/2210.13339>`_ (NeurIPS 2023). LABOR-0 has
-    :math:`\pi = 1`, so :math:`p_{uv} = \min(1, k / d_v)`; LABOR-i takes
+    :math:`\pi = 1`, so :math:`p_{uv} = \min(1, k / d_v)`. LABOR-i takes
     :math:`i` fixed-point steps :math:`\pi_u \gets \pi_u \max_v c_v`, which
-    lower the expected number of nodes; LABOR-\* takes them until a step lowers
-    it by less than 0.01 %, at most 20 steps.
-    :math:`c_v` gives the mean of neighbours the variance that it has if
-    :math:`k` of them are drawn without replacement:
+    reduce the expected number of nodes. LABOR-\* continues until a step
+    reduces it by less than 0.01 %, for at most 20 steps.
+    :math:`c_v` gives the mean of neighbours the same variance as :math:`k`
+    neighbours drawn without replacement:
 
     .. math::
         \sum_u \frac{1}{\min(1, c_v \pi_u)} = \frac{d_v^2}{\min(k, d_v)}
 
     The expected number of edges is :math:`\min(k, d_v)` for LABOR-0, and
-    greater for LABOR-i.
+    larger for LABOR-i.
 
-    ``weighted=True`` holds the variance of the weighted sum instead, with
+    ``weighted=True`` fixes the variance of the weighted sum instead, with
     :math:`a_{uv} = |A[u, v]|`:
 
     .. math::
@@ -56,28 +56,28 @@ def labor(
             \Big( \frac{1}{k} - \frac{1}{d_v} \Big)
             \Big( \sum_u a_{uv} \Big)^2 + \sum_u a_{uv}^2
 
-    where :math:`d_v > k`. LABOR-0 has :math:`\pi_{uv} = a_{uv}`, and the first
+    if :math:`d_v > k`. LABOR-0 has :math:`\pi_{uv} = a_{uv}`, and the first
     step of LABOR-i is :math:`\pi_u \gets \max_v c_v a_{uv}`. Edges of value 0
-    are never sampled. Where values differ, fewer than :math:`k` edges have the
+    are never sampled. If values differ, fewer than :math:`k` edges have the
     variance of :math:`k` uniform ones.
 
-    By default :math:`S^\top H` is an unbiased estimate of
-    :math:`A[:, B]^\top H`. ``normalize=True`` divides by the weights of each
-    column, as the paper does: the average is exact for constant features,
-    and biased otherwise.
+    By default, :math:`S^\top H` is an unbiased estimate of
+    :math:`A[:, B]^\top H`. ``normalize=True`` divides by the sum of each
+    column's weights, as the paper does: the average is exact for constant
+    features, and biased otherwise.
 
     Args:
         A (SparseSample): The graph, ``[num_nodes, num_nodes]``.
         seeds (torch.Tensor): int64 ``[num_seeds]``.
-        fanouts (Sequence[int]): Neighbours a node, layer by layer, of equal
+        fanouts (Sequence[int]): Neighbours per node in each layer, for equal
             variance.
         steps (int, optional): The :math:`i` of LABOR-i; -1 for LABOR-\*.
-        normalize (bool, optional): Whether the weights of each column are
-            scaled to the sum of 1.
+        normalize (bool, optional): Whether to scale the weights of each column
+            to the sum of 1.
         weighted (bool, optional): Whether probabilities follow the values of
             ``A``, of any sign.
         layer_dependency (bool, optional): Whether a node has one :math:`r_u`
-            for all layers, which then sample fewer different nodes.
+            for all layers, which then have fewer distinct nodes.
 
     Returns:
         List[SparseSample]: ``[num_nodes, num_cols]`` each.
@@ -109,7 +109,7 @@ def labor(
             pi = importance_of(sub, k, steps, value)
         p = inclusion(sub, k, pi, value)
         values = sub.values()
-        if not values.is_floating_point():  # no probability is an integer
+        if not values.is_floating_point():  # probabilities are fractions
             values = values.to(torch.get_default_dtype())
         values = values / p.to(values.dtype)
         S = sample_by(sub.with_value(values), p, draw)

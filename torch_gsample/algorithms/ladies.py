@@ -1,4 +1,4 @@
-"""LADIES: nodes of a layer by their importance to the layer before."""
+"""LADIES: nodes of a layer by their importance for the previous layer."""
 
 from collections.abc import Sequence
 
@@ -14,9 +14,10 @@ def ladies(
     replace: bool = True,
     normalize: bool = False,
 ) -> list[SparseSample]:
-    r"""Samples the nodes of a layer together, by importance.
+    r"""Samples the nodes of a layer together, by importance (LADIES).
 
-    Of the neighbours of the layer's columns :math:`B`, :math:`k` are drawn by
+    From the neighbours of the layer's columns :math:`B`, :math:`k` are drawn
+    with probabilities
 
     .. math::
         p(u) = \frac{\sum_{v \in B} A[u, v]^2}
@@ -28,23 +29,24 @@ def ladies(
     Graph Convolutional Networks" <https://arxiv.org/abs/1911.07323>`_
     (NeurIPS 2019).
 
-    By default :math:`S^\top H` is an unbiased estimate of
+    By default, :math:`S^\top H` is an unbiased estimate of
     :math:`A[:, B]^\top H`: draws are independent, as in the paper's analysis,
-    and a node drawn twice is two rows. ``replace=False, normalize=True`` is
-    what the paper trains with, biased but of lower variance. The paper's
-    :math:`A` is the Laplacian, with self-loops: values are used as they are.
+    and a node drawn twice has two rows. The paper trains with
+    ``replace=False, normalize=True``, which is biased but has lower variance.
+    The paper's :math:`A` is the Laplacian with self-loops; here, values are
+    used unchanged.
 
     Args:
         A (SparseSample): The graph, ``[num_nodes, num_nodes]``.
         seeds (torch.Tensor): int64 ``[num_seeds]``.
-        fanouts (Sequence[int]): Nodes a layer.
+        fanouts (Sequence[int]): Nodes per layer.
         replace (bool, optional): Whether draws are independent.
-        normalize (bool, optional): Whether the weights of each column are
-            scaled to the sum of 1.
+        normalize (bool, optional): Whether to scale the weights of each column
+            to the sum of 1.
 
     Returns:
-        List[SparseSample]: ``[k, num_cols]`` each, ``row_ids`` being the
-        sampled nodes.
+        List[SparseSample]: ``[k, num_cols]`` each; ``row_ids`` are the sampled
+        nodes.
 
     Example:
         >>> import torch

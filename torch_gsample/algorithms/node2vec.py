@@ -1,4 +1,4 @@
-"""node2vec: walks that prefer to return, or to leave."""
+"""node2vec: biased second-order random walks."""
 
 from torch import Tensor
 
@@ -13,9 +13,9 @@ def node2vec(
     q: float,
     weighted: bool = False,
 ) -> Tensor:
-    r"""Walks along edges with regard to the node before.
+    r"""Runs second-order random walks (node2vec).
 
-    A walk that came to :math:`v` from :math:`t` goes to :math:`x` with
+    A walk from :math:`t` to :math:`v` continues to :math:`x` with probability
 
     .. math::
         P(x \mid t, v) \propto w_{vx} \cdot \begin{cases}
@@ -25,20 +25,22 @@ def node2vec(
         \end{cases}
 
     where :math:`w_{vx}` is the value of the edge with ``weighted=True``, else
-    1. The first step is by :math:`w` alone. From `"node2vec: Scalable Feature
-    Learning for Networks" <https://arxiv.org/abs/1607.00653>`_ (KDD 2016).
+    1. The first step only depends on :math:`w`. From `"node2vec: Scalable
+    Feature Learning for Networks" <https://arxiv.org/abs/1607.00653>`_ (KDD
+    2016).
 
     Args:
         A (SparseSample): ``[N, N]``.
-        seeds (torch.Tensor): int64 ``[num_seeds]``, where walks begin.
+        seeds (torch.Tensor): int64 ``[num_seeds]``, starts of walks.
         length (int): Number of steps.
-        p (float): Return parameter: greater, and walks return less.
-        q (float): In-out parameter: greater, and walks stay nearer.
-        weighted (bool, optional): Whether walks prefer edges of large values.
+        p (float): Return parameter; walks return less with a larger one.
+        q (float): In-out parameter; walks stay closer with a larger one.
+        weighted (bool, optional): Whether the values of edges are weights.
 
     Returns:
         torch.Tensor: int64 ``[num_seeds, length + 1]``, the nodes of each
-        walk. A walk stays where no edge begins, or all have weight 0.
+        walk. A walk stays at a node whose out-edges are missing or all have
+        weight 0.
 
     Raises:
         ValueError: If ``p`` or ``q`` is not positive, or a weight is negative

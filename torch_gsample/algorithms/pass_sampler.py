@@ -1,4 +1,4 @@
-"""PASS: a node-wise sampler trained by the loss of the task."""
+"""PASS: a node-wise sampler trained on the loss of the task."""
 
 from collections.abc import Sequence
 
@@ -10,9 +10,10 @@ from torch_gsample.sparse_sample import SparseSample
 
 
 class PassSampler(torch.nn.Module):
-    r"""Samples neighbours by an attention that the task's loss trains.
+    r"""Samples neighbours by attention that the task's loss trains (PASS).
 
-    :math:`k` neighbours of :math:`v` are drawn with replacement by
+    :math:`k` neighbours of :math:`v` are drawn with replacement and the
+    probabilities
 
     .. math::
         q(u \mid v) \propto \epsilon + \mathrm{relu} \Big(
@@ -20,12 +21,12 @@ class PassSampler(torch.nn.Module):
             + a_2 \langle x_u W_2, x_v W_2 \rangle
             + a_3 \frac{A[u, v]}{\sum_w A[w, v]} \Big)
 
-    with :math:`a` a softmax of parameters, and are averaged:
+    where :math:`a` is a softmax of parameters. They are averaged:
     :math:`h_v = \mathbb{E}_q [h_u]`. This is `"Performance-Adaptive Sampling
     Strategy Towards Fast and Accurate Graph Neural Networks"
     <https://doi.org/10.1145/3447548.3467284>`_ (KDD 2021).
 
-    Its gradient passes the sample through the log-probability:
+    Gradients reach the sampler through the log-probability:
     :math:`\nabla h_v = \mathbb{E}_q [h_u \nabla \log q(u \mid v)]`. So the
     value of an edge is
     :math:`\frac{1}{k} \exp(\log q - \mathrm{stop}(\log q))`: it equals
@@ -33,7 +34,7 @@ class PassSampler(torch.nn.Module):
     model that aggregates with these values trains :math:`W_1, W_2, a`.
 
     Args:
-        in_channels (int): Number of features of a node.
+        in_channels (int): Number of features per node.
         hidden_channels (int): Size of the projections.
 
     Example:
@@ -60,16 +61,16 @@ class PassSampler(torch.nn.Module):
     def forward(
         self, A: SparseSample, seeds: Tensor, fanouts: Sequence[int], x: Tensor
     ) -> list[SparseSample]:
-        """Samples a matrix a layer.
+        """Samples a matrix for each layer.
 
         Args:
-            A (SparseSample): The graph, of values that are not negative.
+            A (SparseSample): The graph, without negative values.
             seeds (torch.Tensor): int64 ``[num_seeds]``.
-            fanouts (Sequence[int]): Draws a node, layer by layer.
+            fanouts (Sequence[int]): Draws per node in each layer.
             x (torch.Tensor): ``[num_nodes, in_channels]``.
 
         Returns:
-            List[SparseSample]: ``[num_nodes, num_cols]`` each; values of a
+            List[SparseSample]: ``[num_nodes, num_cols]`` each; the values of a
             column sum to 1.
         """
         layers, x1, x2 = [], x @ self.W1, x @ self.W2

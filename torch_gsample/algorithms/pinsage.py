@@ -1,4 +1,4 @@
-"""PinSAGE: the neighbours that random walks visit most."""
+"""PinSAGE: the nodes that random walks visit most."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -24,22 +24,22 @@ def pinsage(
     restart: float = 0.5,
     metapath: Sequence[EdgeType] | None = None,
 ) -> SparseSample:
-    r"""Finds the ``k`` most important nodes of each seed.
+    r"""Finds the ``k`` most important nodes of each seed (PinSAGE).
 
-    The importance of :math:`u` for the seed :math:`v` is how often walks from
-    :math:`v` that restart visit :math:`u`, and among the top ``k``
+    The importance of :math:`u` for the seed :math:`v` is the number of visits
+    to :math:`u` by walks that restart at :math:`v`. The weights of importance
+    pooling are normalised over the top ``k``:
 
     .. math::
         \alpha_{uv} = \frac{\mathrm{visits}_v(u)}
             {\sum_{w \in \mathrm{top}_k(v)} \mathrm{visits}_v(w)}
 
-    weighs the messages of importance pooling. Walks go along edges; give
-    ``A.T`` for the other direction, and an item-item matrix, or one with both
-    directions, for items that users connect.
+    Walks go along edges; pass ``A.T`` for the other direction. For items that
+    users connect, pass an item-item matrix, or one with both directions.
 
     With a ``metapath``, such as item to user and user to item, a step of a
-    walk is the whole path, along relations of a heterogeneous graph, and the
-    nodes at its ends are visited. A walk is over where the path cannot go on.
+    walk is the whole path through the relations of a heterogeneous graph, and
+    visits count at its end. A walk ends if the path cannot continue.
 
     From `"Graph Convolutional Neural Networks for Web-Scale Recommender
     Systems" <https://arxiv.org/abs/1806.01973>`_ (KDD 2018).
@@ -49,21 +49,20 @@ def pinsage(
             relations of a metapath, ``[num_nodes_of_source,
             num_nodes_of_destination]`` each.
         seeds (torch.Tensor): int64 ``[num_seeds]``.
-        k (int): Neighbours of each seed, at most.
-        num_walks (int): Walks of each seed.
-        length (int): Steps of each walk.
-        restart (float, optional): Probability to go back to the seed, at each
+        k (int): Maximum number of neighbours per seed.
+        num_walks (int): Walks per seed.
+        length (int): Steps per walk.
+        restart (float, optional): Probability to return to the seed at each
             step; with a metapath, to end after a step.
-        metapath (List[EdgeType], optional): Relations, of which each begins at
-            the type at which the one before ends, and the first one where the
-            last one does.
+        metapath (List[EdgeType], optional): Relations; each starts at the end
+            type of the previous one, and the first one at that of the last.
 
     Returns:
         SparseSample: ``[N, num_seeds]``, :math:`\alpha`: each column sums to
         1, or has no entry.
 
     Raises:
-        ValueError: If ``metapath`` is no closed path of relations of ``A``.
+        ValueError: If ``metapath`` is not a closed path of relations of ``A``.
 
     Example:
         >>> import torch
@@ -85,15 +84,15 @@ def pinsage(
 def check_metapath(
     name: str, A: Mapping[EdgeType, SparseSample], metapath: Sequence[EdgeType]
 ) -> None:
-    """Checks that a metapath leads back to the type where it begins.
+    """Checks that a metapath returns to its start type.
 
     Args:
-        name (str): The program, for the message.
+        name (str): The program, for errors.
         A (Dict[EdgeType, SparseSample]): The relations.
         metapath (List[EdgeType]): The path.
 
     Raises:
-        ValueError: If it does not, or has a relation that ``A`` has not.
+        ValueError: If it does not, or has an unknown relation.
     """
     path: list[Any] = [tuple(t) for t in metapath]
     for t in path:
@@ -118,7 +117,7 @@ def _visits(
     length: int,
     restart: float,
 ) -> SparseSample:
-    """Counts how often walks from each seed end a metapath at each node."""
+    """Counts the metapaths of each seed's walks that end at each node."""
     check_metapath('pinsage', A, metapath)
     path: list[Any] = [tuple(t) for t in metapath]
     relations = list(dict.fromkeys(path))
@@ -144,7 +143,7 @@ def _visits(
     step = torch.arange(starts.numel() * length, device=seeds.device)
     coin = ops.random_uniform(step, key=key, call_id=call_id)
     ends = (coin < restart).view(starts.numel(), length).to(torch.int64)
-    goes_on = ends.cumsum(1) == ends  # no step before this one was the last
+    goes_on = ends.cumsum(1) == ends  # no previous step was the last
     counted = goes_on & (visited >= 0) & (visited != starts[:, None])
     out = count_visits(
         SparseSample, A[path[0]].num_rows, seeds, num_walks, visited, counted

@@ -1,4 +1,4 @@
-"""SEAL: the labelled surroundings of a link."""
+"""SEAL: labelled enclosing subgraphs of links."""
 
 from typing import NamedTuple
 
@@ -14,10 +14,10 @@ class LinkSubgraphs(NamedTuple):
     """Enclosing subgraphs of some links, block by block.
 
     Args:
-        matrix (SparseSample): ``[n, n]``, the edges; ids say which nodes.
-        batch (torch.Tensor): int64 ``[n]``, whose subgraph a node is in.
-        root (torch.Tensor): int64 ``[2, num_links]``, where the ends are.
-        label (torch.Tensor): int64 ``[n]``, what :func:`drnl` says.
+        matrix (SparseSample): ``[n, n]``, the edges; its ids are the nodes.
+        batch (torch.Tensor): int64 ``[n]``, the link of each node's subgraph.
+        root (torch.Tensor): int64 ``[2, num_links]``, positions of the ends.
+        label (torch.Tensor): int64 ``[n]``, the result of :func:`drnl`.
     """
 
     matrix: SparseSample
@@ -33,16 +33,16 @@ def seal(
     ratio_per_hop: float = 1.0,
     max_nodes_per_hop: int | None = None,
 ) -> LinkSubgraphs:
-    r"""Induces the subgraph that encloses each link, without the link.
+    r"""Induces the enclosing subgraph of each link, without the link.
 
     Its nodes are all within ``num_hops`` of an end:
 
     .. math:: \{ i : d(i, x) \leq h \;\text{or}\; d(i, y) \leq h \}
 
-    Of the :math:`n` nodes that a hop is the first to reach, the next hop
-    starts at :math:`\lfloor r n \rfloor` and at most ``max_nodes_per_hop``,
-    drawn uniformly without replacement, and only these are in the subgraph, as
-    in the paper's implementation: what was left out once is not reached again.
+    If a hop reaches :math:`n` new nodes, :math:`\lfloor r n \rfloor` of them,
+    at most ``max_nodes_per_hop``, are drawn uniformly without replacement.
+    Only these are in the subgraph and start the next hop, as in the paper's
+    implementation; the others are not reached again.
 
     From `"Link Prediction Based on Graph Neural Networks"
     <https://arxiv.org/abs/1802.09691>`_ (NeurIPS 2018).
@@ -52,7 +52,8 @@ def seal(
         links (torch.Tensor): int64 ``[2, num_links]``, pairs of two nodes.
         num_hops (int): :math:`h`.
         ratio_per_hop (float, optional): :math:`r`, in (0, 1].
-        max_nodes_per_hop (int, optional): Nodes of a hop, of each link.
+        max_nodes_per_hop (int, optional): Maximum number of nodes per hop and
+            link.
 
     Returns:
         LinkSubgraphs: A block for each link.
@@ -109,7 +110,7 @@ def seal(
 def _some(
     pair: Tensor, link: Tensor, num_links: int, ratio: float, most: int | None
 ) -> Tensor:
-    """Draws positions of some nodes of each link, uniformly."""
+    """Draws positions of nodes of each link, uniformly."""
     key, call_id = current_program()
     nodes = SparseSample.from_coo(
         torch.arange(pair.numel(), device=pair.device),
@@ -124,15 +125,15 @@ def _some(
 def drnl(A: SparseSample, x: Tensor, y: Tensor) -> Tensor:
     r"""Labels nodes by their distances to both ends of a link.
 
-    Double-Radius Node Labeling: both ends are 1, nodes that a path reaches
-    from not more than one of them 0, and the others
+    Double-Radius Node Labeling: both ends have label 1, nodes without a path
+    to both ends have 0, and all others
 
     .. math::
         f(i) = 1 + \min(d_x, d_y) + \lfloor d / 2 \rfloor
             (\lfloor d / 2 \rfloor + d \bmod 2 - 1), \quad d = d_x + d_y
 
-    where :math:`d_x` is the distance to :math:`x` without :math:`y`, and the
-    other way round. See :func:`seal` for the paper.
+    where :math:`d_x` is the distance to :math:`x` without :math:`y`, and vice
+    versa. See :func:`seal` for the paper.
 
     Args:
         A (SparseSample): ``[n, n]``, one or more blocks.
@@ -152,7 +153,7 @@ def drnl(A: SparseSample, x: Tensor, y: Tensor) -> Tensor:
 
 
 def _distances(A: SparseSample, source: Tensor, without: Tensor) -> Tensor:
-    """Hops from the source of each block; -1 where no path leads."""
+    """Returns hops from the source of each block; -1 without a path."""
     row, col = A.coo()
     distance = torch.full((A.num_cols,), -1, device=A.device)
     distance[source] = 0

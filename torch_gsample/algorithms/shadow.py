@@ -1,4 +1,4 @@
-"""ShaDow: a bounded subgraph for each node, whatever the model's depth."""
+"""ShaDow: a bounded subgraph for each node, for models of any depth."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -17,9 +17,9 @@ class Subgraphs(NamedTuple):
     """Subgraphs of some seeds, block by block.
 
     Args:
-        matrix (SparseSample): ``[n, n]``, the edges; ids say which nodes.
-        batch (torch.Tensor): int64 ``[n]``, whose subgraph a node is in.
-        root (torch.Tensor): int64 ``[num_seeds]``, where the seeds are.
+        matrix (SparseSample): ``[n, n]``, the edges; its ids are the nodes.
+        batch (torch.Tensor): int64 ``[n]``, the seed of each node's subgraph.
+        root (torch.Tensor): int64 ``[num_seeds]``, positions of the seeds.
     """
 
     matrix: SparseSample
@@ -33,19 +33,20 @@ def shadow(
     fanouts: Sequence[int],
     replace: bool = False,
 ) -> Subgraphs:
-    r"""Induces a subgraph of the sampled neighbourhood of each seed.
+    r"""Induces the sampled neighbourhood of each seed (ShaDow).
 
-    The nodes of :math:`G_{[v]}` are :math:`v` and what ``len(fanouts)`` hops
-    of neighbour sampling reach; its edges are all between them.
+    The nodes of :math:`G_{[v]}` are :math:`v` and all nodes that neighbour
+    sampling reaches in ``len(fanouts)`` hops; its edges are all between them.
 
     From `"Decoupling the Depth and Scope of Graph Neural Networks"
     <https://arxiv.org/abs/2201.07858>`_ (NeurIPS 2021).
 
     Args:
         A (SparseSample): ``[N, N]``.
-        seeds (torch.Tensor): int64 ``[num_seeds]``; a duplicate draws again.
+        seeds (torch.Tensor): int64 ``[num_seeds]``; duplicates have
+            independent draws.
         fanouts (List[int]): In-neighbours of each node at each hop.
-        replace (bool, optional): Whether to draw with replacement.
+        replace (bool, optional): Whether to sample with replacement.
 
     Returns:
         Subgraphs: A block for each seed, which begins with the seed.
@@ -72,15 +73,15 @@ def shadow_nodes(
 
     Returns:
         Tuple[torch.Tensor, torch.Tensor, torch.Tensor]: int64 ``[n]`` nodes
-        and whose subgraph each is in, and ``[num_seeds]``, where the seeds
-        are: a block begins with its seed.
+        and the seed of each node's subgraph, and ``[num_seeds]``, positions of
+        the seeds: a block begins with its seed.
     """
     if A._disk is not None:
         node, batch = A._disk.sample_trees(seeds, fanouts, replace)
         return _by_block(node, batch, seeds.numel())
     key, call_id = current_program()
     for _ in fanouts[1:]:
-        current_program()  # each hop takes a number
+        current_program()  # each hop has its own call id
     layout, num_nodes = A.csc, A.shape[1]
     _, _, node, _, batch, _ = _check.call(
         torch.ops.gsample.sample_neighbors.default,
@@ -105,18 +106,18 @@ def shadow_ppr(
     alpha: float = 0.15,
     eps: float = 1e-4,
 ) -> Subgraphs:
-    """Induces a subgraph of the nodes most important for each seed.
+    """Induces a subgraph of the most important nodes of each seed.
 
-    These are the ``k`` of highest approximate personalised PageRank, and the
-    seed. See :func:`shadow` for the paper and
+    These are the ``k`` nodes of highest approximate personalised PageRank, and
+    the seed. See :func:`shadow` for the paper and
     :func:`~torch_gsample.algorithms.approximate_ppr` for the scores.
 
     Args:
         A (SparseSample): ``[N, N]``.
         seeds (torch.Tensor): int64 ``[num_seeds]``.
-        k (int): Nodes of each subgraph without its seed, at most.
-        alpha (float, optional): Probability to go back to the seed.
-        eps (float, optional): Of the scores.
+        k (int): Maximum number of nodes in addition to the seed.
+        alpha (float, optional): Probability to return to the seed.
+        eps (float, optional): Tolerance of the scores.
 
     Returns:
         Subgraphs: A block for each seed, which begins with the seed.
@@ -143,7 +144,7 @@ def shadow_ppr(
 def _by_block(
     nodes: Tensor, batch: Tensor, num_seeds: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Sorts by block, stably and in linear time: seeds stay first."""
+    """Sorts by block, stably and in linear time, so seeds stay first."""
     size = nodes.numel()
     place = torch.arange(size, device=batch.device)
     start, _, order = ops.coo_to_csc(place, batch, size, num_seeds)

@@ -11,11 +11,11 @@ from torch_gsample.sparse_sample import SparseSample
 
 
 class Thanos(EdgeBandit):
-    r"""Samples neighbours by bandits, rewarded for being near the mean.
+    r"""Samples neighbours by bandits, with rewards near the mean (Thanos).
 
-    :math:`k` edges of each node are drawn with replacement by the
-    probabilities :math:`q` of :class:`EdgeBandit`. They are not weighed by
-    :math:`1 / q`, which may be unbounded: with
+    :math:`k` edges of each node are drawn with replacement and the
+    probabilities :math:`q` of :class:`EdgeBandit`. Their weights do not
+    include :math:`1 / q`, which may be unbounded: with
     :math:`z_u = A[u, v] h_u` and their mean :math:`\bar{z}_v`,
 
     .. math::
@@ -25,17 +25,18 @@ class Thanos(EdgeBandit):
     as in `"A Biased Graph Neural Network Sampler with Near-Optimal Regret"
     <https://arxiv.org/abs/2103.01089>`_ (NeurIPS 2021). The estimate is
     biased; the mean error of a draw is :math:`\mathbb{E}_q \|z_u -
-    \bar{z}_v\|^2 = \|\bar{z}_v\|^2 - \mathbb{E}_q[r_{uv}]`, bias and variance
-    together. :math:`\bar{z}_v` is estimated from the draws, by
+    \bar{z}_v\|^2 = \|\bar{z}_v\|^2 - \mathbb{E}_q[r_{uv}]`, the sum of bias
+    and variance. :math:`\bar{z}_v` is estimated from the draws as
     :math:`\sum (z_u / q_{uv}) / \sum (1 / q_{uv})`. As rewards drift while the
-    model learns, weights start anew every ``period`` updates (REXP3).
+    model learns, weights are reset every ``period`` updates (REXP3).
 
     Args:
         num_edges (int): Number of edges of the graph.
         eta (float, optional): Share of uniform exploration, in (0, 1].
         delta (float, optional): Learning rate.
-        max_step (float, optional): Bound of an exponent.
-        period (int, optional): Updates until weights start anew; 0 for never.
+        max_step (float, optional): Bound of the exponent.
+        period (int, optional): Updates between resets of the weights; 0 for
+            no resets.
 
     Example:
         >>> A = SparseSample.from_edge_index(

@@ -1,4 +1,4 @@
-"""VR-GCN: few neighbours, and the history of all others."""
+"""VR-GCN: few sampled neighbours, and the history of all others."""
 
 from collections.abc import Sequence
 
@@ -11,23 +11,23 @@ from torch_gsample.sparse_sample import SparseSample
 class VRGCN(torch.nn.Module):
     r"""Samples neighbours uniformly, with a history as control variate.
 
-    The history :math:`\bar{h}` holds the activations that each node had when
-    it was last computed. With :math:`k` of :math:`d_v` neighbours sampled,
+    The history :math:`\bar{h}` has the last computed activations of each node.
+    With :math:`k` of :math:`d_v` neighbours sampled,
 
     .. math::
         \hat{z}_v = \sum_{u \in \mathcal{S}(v)} \frac{d_v}{k} A[u, v]
             (h_u - \bar{h}_u)
             + \sum_{u \in \mathcal{N}(v)} A[u, v] \bar{h}_u
 
-    is an unbiased estimate of :math:`\sum_u A[u, v] h_u`, whose variance
-    vanishes as the history comes close to the activations: `"Stochastic
-    Training of Graph Convolutional Networks with Variance Reduction"
+    is an unbiased estimate of :math:`\sum_u A[u, v] h_u`. Its variance
+    vanishes as the history approaches the activations: `"Stochastic Training
+    of Graph Convolutional Networks with Variance Reduction"
     <https://arxiv.org/abs/1710.10568>`_ (ICML 2018). The sum over all
-    neighbours needs no activation, only history, which has no gradient.
+    neighbours needs only the history, which has no gradient.
 
     Args:
         num_nodes (int): Number of nodes.
-        channels (Sequence[int]): Size of the activations that a layer
+        channels (Sequence[int]): Number of channels that each layer
             aggregates, from the seeds outwards.
 
     Example:
@@ -56,15 +56,15 @@ class VRGCN(torch.nn.Module):
     def forward(
         self, A: SparseSample, seeds: Tensor, fanouts: Sequence[int]
     ) -> list[SparseSample]:
-        """Samples a matrix a layer.
+        """Samples a matrix for each layer.
 
         Args:
             A (SparseSample): The graph, ``[num_nodes, num_nodes]``.
             seeds (torch.Tensor): int64 ``[num_seeds]``.
-            fanouts (Sequence[int]): Neighbours a node, layer by layer.
+            fanouts (Sequence[int]): Neighbours per node in each layer.
 
         Returns:
-            List[SparseSample]: ``[num_nodes, num_cols]`` each, of values
+            List[SparseSample]: ``[num_nodes, num_cols]`` each, with values
             :math:`A[u, v] d_v / k`.
         """
         layers = []
@@ -82,7 +82,7 @@ class VRGCN(torch.nn.Module):
         """Returns the estimates of a layer, ``[num_cols, channels]``.
 
         Args:
-            layer (int): Number of the layer, from the seeds outwards.
+            layer (int): Index of the layer, from the seeds outwards.
             A (SparseSample): The graph.
             S (SparseSample): The layer.
             h (torch.Tensor): ``[len(S.row()), channels]``, the activations of
@@ -95,5 +95,5 @@ class VRGCN(torch.nn.Module):
 
     @torch.no_grad()
     def remember(self, layer: int, nodes: Tensor, h: Tensor) -> None:
-        """Writes activations of nodes into the history of a layer."""
+        """Stores activations of nodes in the history of a layer."""
         self.history(layer)[nodes] = h

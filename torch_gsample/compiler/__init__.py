@@ -1,6 +1,6 @@
-"""``torch.compile(sampler, backend='gsample')``: sampling programs, compiled.
+"""``torch.compile(sampler, backend='gsample')``: compiles sampling programs.
 
-A graph that Dynamo captured comes in, a function goes out.
+A graph captured by Dynamo comes in, a function goes out.
 """
 
 from torch_gsample.compiler.backend import backend

@@ -63,7 +63,7 @@ def optimize(gm: GraphModule, options: Options) -> tuple[GraphModule, Trace]:
 def note_sources(gm: GraphModule) -> None:
     """Marks inputs that are arguments of the function.
 
-    Copies of a graph lose what Dynamo says about their source.
+    Copies of a graph lose Dynamo's information about their source.
     """
     for node in placeholders(gm.graph):
         node.meta['is_argument'] = argument_of(node) is not None

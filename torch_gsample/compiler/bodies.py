@@ -1,7 +1,7 @@
-"""The bodies of loops and branches of torch: graphs of their own.
+"""Bodies of torch's loops and branches: graphs of their own.
 
-What they return may decide a draw of the program, whatever it is there, so
-that their values keep each bit.
+Their results may decide a draw of the program, so their values must not change
+in any bit.
 """
 
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from torch.fx import GraphModule
 
 from torch_gsample.compiler.ir import needs_gradient, placeholders
 
-#: The passes that need to know nothing of the program around a body.
+#: Passes that need no knowledge of the program around a body.
 BODY_PASSES = (
     'eliminate_common',
     'eliminate_dead',
@@ -20,17 +20,17 @@ BODY_PASSES = (
 
 
 def bodies(module: GraphModule) -> Iterator[GraphModule]:
-    """Yields the graphs that a program calls, and those that these call."""
+    """Yields the graphs that a program calls, directly or indirectly."""
     for part in module.modules():
         if isinstance(part, GraphModule) and part is not module:
             yield part
 
 
 def may_rewrite(body: GraphModule) -> bool:
-    """Whether a body runs as it is: torch traces one that needs a gradient."""
+    """Whether a body runs unchanged: torch traces one with gradients."""
     return not any(map(needs_gradient, placeholders(body.graph)))
 
 
 def mark_decisive(body: GraphModule) -> None:
-    """Notes that all bits of what a body returns count."""
+    """Marks a body whose results must not change in any bit."""
     body.graph.output_node().meta['is_decisive'] = True

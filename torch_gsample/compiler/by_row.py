@@ -1,9 +1,9 @@
-"""Edges of matrices in the order of their rows, and back.
+"""Edges of matrices in the order of rows, and back.
 
-A :class:`ByRow` holds a matrix in compressed rows. Within a row edges are in
-the order that they have by column, the *promised* one: what a program sees.
-:class:`RowOrder` adds these to a program, computes there what does not see the
-order, and hands all else the edges in the promised order.
+A :class:`ByRow` is a matrix in compressed rows. Within a row, edges have their
+order by column, the *promised* order that a program sees. :class:`RowOrder`
+adds these matrices to a program, computes there what does not depend on the
+order, and passes edges in the promised order to everything else.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ from torch_gsample.compiler.matrices import CHOSEN, Matrix, is_kept
 
 gsample = torch.ops.gsample
 
-#: Integers below this are sorted in one pass.
+#: Smaller integers are sorted in one pass.
 _DIGIT = 1 << 14
 
 
@@ -39,15 +39,15 @@ class ByRow:
     """A matrix in compressed rows.
 
     Args:
-        ptr (torch.fx.Node): Where each row begins.
+        ptr (torch.fx.Node): The start of each row.
         col (torch.fx.Node): The column of each edge.
         row (torch.fx.Node): Its row.
         rank (torch.fx.Node): Its position in the promised order.
-        num_cols (int or torch.fx.Node): The number of columns.
+        num_cols (int or torch.fx.Node): Number of columns.
         order (torch.fx.Node, optional): The inverse of ``rank``.
         edge (torch.fx.Node, optional): Its edge of the parent, in the
-            promised order of that.
-        inner (torch.fx.Node, optional): The same, in the parent's by row.
+            parent's promised order.
+        inner (torch.fx.Node, optional): Likewise, in the parent's row order.
     """
 
     ptr: Node
@@ -61,16 +61,16 @@ class ByRow:
 
 
 def is_by_row(state: str) -> bool:
-    """Whether a matrix in a state is made in the order of its rows."""
+    """Whether a state builds the matrix in the order of its rows."""
     return not state.startswith('csc')
 
 
 class RowOrder:
-    """Adds matrices by row to a program, as the other choice of a site.
+    """Adds matrices by row to a program, as the other candidate of a site.
 
     Args:
         graph (Graph): The program.
-        site (str): The site; ``joint`` is by row, ``csc`` what is written.
+        site (str): The site; ``joint`` is by row, ``csc`` the written form.
         states (Dict[Matrix, str]): The layouts of each matrix.
     """
 
@@ -78,7 +78,7 @@ class RowOrder:
         self._graph, self._site = graph, site
         self._made: dict[Matrix, ByRow] = {}
         self._twins: dict[Node, Node] = {}
-        #: The node of the program that a choice replaces.
+        #: The node that each choice replaces.
         self._written: dict[Any, Node] = {}
         for matrix, state in states.items():
             if matrix.by == 'unique_nodes' and state != 'csc':
@@ -97,7 +97,7 @@ class RowOrder:
         return [self._call(operator.getitem, out, i) for i in range(count)]
 
     def _size(self, value: Any) -> Any:
-        """A size: as it is, or that of a vector."""
+        """Returns a size, or the length of a vector."""
         tensor = example(value) if isinstance(value, Node) else None
         if not isinstance(tensor, Tensor):
             return value
@@ -116,7 +116,7 @@ class RowOrder:
         return self._call(aten.index_select.default, value, 0, index)
 
     def _expand(self, ptr: Node, edges: Node, like: Node) -> Node:
-        """The row of each edge, of pointers of rows."""
+        """Returns the row of each edge, from row pointers."""
         count = self._call(aten.diff.default, ptr)
         ids = self._ids(self._size(count), ptr)
         target = aten.repeat_interleave.self_Tensor
@@ -124,7 +124,7 @@ class RowOrder:
         return self._as(row, like)
 
     def _order(self, values: Node, size: Any) -> Node:
-        """Sorts integers below a size, stably: by counting, digit by digit."""
+        """Sorts integers below a size stably, by counting digits."""
         if not isinstance(size, int) or size <= _DIGIT:
             sort = gsample.coo_to_csc.default
             return self._parts(sort, values, values, size, False, False)[2]
@@ -135,7 +135,7 @@ class RowOrder:
         high = self._call(shift, self._at(values, order), bits)
         return self._at(order, self._order(high, ((size - 1) >> bits) + 1))
 
-    # Matrices by row.
+    # Construction of matrices by row.
 
     def _convert(self, matrix: Matrix) -> ByRow:
         """Sorts the edges of compressed columns by row, stably."""
@@ -154,28 +154,28 @@ class RowOrder:
         return ByRow(ptr, col, row, rank, num_cols)
 
     def _slice(self, matrix: Matrix) -> ByRow:
-        """Makes a slice of compressed rows."""
+        """Builds a slice of compressed rows."""
         source, node = self._made[matrix.parent], matrix.operator  # type: ignore
         chosen, num_cols = node.args[CHOSEN[matrix.by][0]], source.num_cols
         if matrix.by == 'slice_rows':
             target = gsample.slice_cols.default
             operands: Any = source.ptr, source.col, chosen
         else:
-            # A gather refuses ids that do not exist.
+            # A gather raises an error for unknown ids.
             chosen = self._at(self._ids(num_cols, chosen), chosen)
             target = gsample.slice_rows.default
             operands = source.ptr, source.col, num_cols, chosen
             num_cols = self._size(chosen)
         ptr, col, inner = self._parts(target, *operands)
         row = self._expand(ptr, col, node.args[1])
-        if matrix.by == 'slice_cols':  # rows are in the order of its columns
+        if matrix.by == 'slice_cols':  # rows follow the selected columns
             order = self._order(col, num_cols)
             num_rows = self._size(self._call(aten.diff.default, ptr))
             by_row = self._order(self._at(row, order), num_rows)
             order = self._at(order, by_row)
             col, inner = self._at(col, order), self._at(inner, order)
         edge = self._at(source.rank, inner)
-        # Copies of an edge stay in the order of rows.
+        # Copies of an edge keep the order of rows.
         order = self._order(edge, self._size(source.col))
         if matrix.by == 'slice_cols':
             place = self._at(col, order)
@@ -184,7 +184,7 @@ class RowOrder:
         return ByRow(ptr, col, row, rank, num_cols, order, edge, inner)
 
     def _ids(self, size: Any, like: Node) -> Node:
-        """The numbers below a size; ``like`` is traced as they are."""
+        """Returns the integers below a size, traced like ``like``."""
         node = self._graph.call_function(aten.arange.default, (size,))
         known = example(size) if isinstance(size, Node) else size
         mode = getattr(example(like), 'fake_mode', contextlib.nullcontext())
@@ -193,7 +193,7 @@ class RowOrder:
         return node
 
     def _compact(self, matrix: Matrix) -> ByRow:
-        """Drops rows that hold no edge: the others keep their order."""
+        """Drops rows without edges; the others keep their order."""
         source, node = self._made[matrix.parent], matrix.operator  # type: ignore
         with self._graph.inserting_before(max(node, source.row).next):
             unique = gsample.unique_nodes.default
@@ -203,10 +203,10 @@ class RowOrder:
             ptr = self._call(aten.cat.default, [begin, end])
         return replace(source, ptr=ptr, row=found[1])
 
-    # What the program takes.
+    # Results for the program.
 
     def _replace(self, matrix: Matrix, state: str) -> None:
-        """Makes a matrix by row; what nobody takes of it is dropped later."""
+        """Builds a matrix by row; unused parts are dropped later."""
         with self._graph.inserting_before(matrix.operator.next):
             made = self._made[matrix] = self._slice(matrix)
             col, row = self._at(made.col, made.order), made.row
@@ -233,7 +233,7 @@ class RowOrder:
                 self._join(node, self._twins[node])
 
     def _pointers(self, matrix: Matrix, col: Node, num_cols: Any) -> Any:
-        """Where each column begins, of the column of each edge."""
+        """Returns the start of each column, from the column of each edge."""
         if matrix.indptr is None:
             return None
         wide = example(matrix.indptr).dtype == torch.int64
@@ -241,7 +241,7 @@ class RowOrder:
         return self._parts(sort, col, col, num_cols, wide, False)[0]
 
     def _twin(self, matrix: Matrix, node: Node) -> Node:
-        """The same use, of edges by row."""
+        """Returns the same use for edges by row."""
 
         def written(n: Any) -> Any:
             return self._written.get(n, n)
@@ -264,7 +264,7 @@ class RowOrder:
                 self._join(part, self._twins[part])
 
     def _join(self, node: Any, twin: Node) -> None:
-        """Hands the users of a node its twin where that is chosen."""
+        """Adds the choice between a node and its twin."""
         with self._graph.inserting_before(max(node, twin).next):
             both = {'csc': node, 'joint': twin}
             joined = self._graph.call_function(choose, (self._site,), both)
@@ -276,7 +276,7 @@ class RowOrder:
 
 
 def _after(graph: Graph, *nodes: Node) -> Node:
-    """The first place after some nodes, and after all inputs."""
+    """Returns the first position after some nodes and all inputs."""
     last = max(nodes)
     if last.op == 'placeholder':
         last = max(placeholders(graph))

@@ -1,4 +1,4 @@
-"""Values that are computed once for the tensors that they come from."""
+"""Values that are computed once for their input tensors."""
 
 import threading
 import weakref
@@ -13,16 +13,16 @@ from torch_gsample import placement
 from torch_gsample.snapshot import Snapshot, add_keeper
 from torch_gsample.torch_private import tree_map_only
 
-#: Graphs whose values are cached at a time, in each program.
+#: Number of graphs with cached values in each program.
 _GRAPHS = 8
 
 
 class InvariantCache:
     """Calls a function of tensors once, until one is changed or freed.
 
-    What was computed before a change in place is not used again; which
-    changes are noticed says :class:`~torch_gsample.snapshot.Snapshot`. The
-    tensors are not kept alive.
+    Values from before an in-place change are not reused;
+    :class:`~torch_gsample.snapshot.Snapshot` documents which changes are
+    detected. The tensors are not kept alive.
 
     Args:
         function (Callable): A pure function of tensors.
@@ -37,7 +37,7 @@ class InvariantCache:
     def __call__(self, *tensors: Tensor) -> tuple[Any, ...]:
         """Returns the values for tensors."""
         if any(tensor.is_inference() for tensor in tensors):
-            return self._function(*tensors)  # these have no version
+            return self._function(*tensors)  # they have no version counter
         key = tuple(map(id, tensors))
         with self._lock:
             found = self._kept.get(key)
@@ -52,11 +52,11 @@ class InvariantCache:
                     self._kept.move_to_end(key)
                     return found[2]
         snapshot = Snapshot(tensors)
-        # Not as inference tensors: later calls may need gradients.
+        # No inference tensors, as later calls may need gradients.
         with torch.inference_mode(False), torch.no_grad():
             values = self._function(*tensors)
         if any(map(placement.is_pinned, tensors)):
-            # A GPU reads the tensors, and so it is to read these.
+            # A GPU reads pinned inputs, so it must be able to read these.
             values = tree_map_only(Tensor, placement.pin, values)
 
         def forget(_: Any) -> None:

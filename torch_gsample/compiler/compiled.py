@@ -43,8 +43,8 @@ _OR = (
     '`compile=True` of a sampler.'
 )
 
-#: Threads that call functions for the first time wait for each other: each
-#: would compile. A fork waits, too: the child would find Dynamo's locks taken.
+#: First calls from several threads wait for each other, as each would compile.
+#: Forks wait as well, because the child would inherit Dynamo's held locks.
 _FIRST_CALLS = threading.RLock()
 os.register_at_fork(
     before=_FIRST_CALLS.acquire,
@@ -63,7 +63,7 @@ class Compiled:
     Args:
         program (Callable): A function of matrices, seeds and more.
         fullgraph (bool, optional): See :func:`compile`.
-        options (Dict[str, Any], optional): Those of the backend.
+        options (Dict[str, Any], optional): Options of the backend.
         backend (Callable, optional): Another backend.
 
     Raises:
@@ -108,7 +108,7 @@ class Compiled:
             return self._run(function, args, kwargs)
         with _FIRST_CALLS:
             function = self._functions.get(state)
-            if function is None:  # no other thread was first
+            if function is None:  # no other thread compiled it first
                 function = Direct(
                     self._new_function(self._backend or backend, self.options)
                 )
@@ -136,16 +136,17 @@ class Compiled:
     def capture_as_marked(
         self, backend: Any, args: Any, kwargs: Any, unrolls: bool = False
     ) -> Any:
-        """Does the same where the caller marked what Dynamo must not fix.
+        """Compiles and calls the program with marked arguments.
 
-        The package's own loops are no operators if it unrolls them.
+        The caller has marked the sizes that Dynamo must not fix. With
+        ``unrolls``, the package's own loops become operators of their steps.
         """
         loops = unrolled() if unrolls else contextlib.nullcontext()
         with _FIRST_CALLS, loops:
             return self._run(self._new_function(backend, {}), args, kwargs)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
-        """Returns the method of an object, where the program is one."""
+        """Binds a decorated method to its object."""
         return self if instance is None else types.MethodType(self, instance)
 
     def __getattr__(self, name: str) -> Any:
@@ -154,7 +155,7 @@ class Compiled:
         return getattr(self.__wrapped__, name)
 
     def __reduce__(self) -> str | tuple[Any, ...]:
-        """Pickles a decorated function by name, as functions are."""
+        """Pickles a decorated function by name, like any function."""
         name = getattr(self, '__qualname__', '')
         found: Any = sys.modules.get(getattr(self, '__module__', ''))
         for part in name.split('.'):
@@ -209,7 +210,7 @@ class Compiled:
         raise CompileError(f'{text}\n{_OR}') from cause
 
     def _run_as_compiled(self, function: Any, args: Any, kwargs: Any) -> Any:
-        """Runs the program, whose function Dynamo compiles no more."""
+        """Runs the program after Dynamo's recompilation limit."""
         with _FIRST_CALLS:
             for state, found in self._functions.items():
                 if found is function:  # no other thread was first
@@ -277,11 +278,10 @@ def compile(
 
 
 def _state_of_thread() -> tuple[Any, ...]:
-    """The modes that a capture depends on.
+    """Returns the thread's modes on which a capture depends.
 
-    Dynamo compares more of them at each call, the number of threads among
-    them: each worker of a loader would compile again what it has from its
-    parent.
+    Dynamo compares more of them at each call, such as the number of threads;
+    so each worker of a loader would recompile its parent's programs.
     """
     return (
         torch.is_grad_enabled(),
@@ -293,7 +293,7 @@ def _state_of_thread() -> tuple[Any, ...]:
 
 
 def _mark_seeds(args: Any, kwargs: Any) -> tuple[Any, Any]:
-    """Makes the sizes of seeds unknown to Dynamo, without a change of them."""
+    """Returns arguments whose seeds have sizes unknown to Dynamo."""
     sizes: set[int] = set()
     for value in (*args, *kwargs.values()):
         if isinstance(value, SparseSample):
@@ -312,7 +312,7 @@ def _marked(value: Any, sizes: set[int]) -> Any:
         vector = value.dim() == 1 and value.dtype in INDEX_DTYPES
         if not vector or value.shape[0] in sizes:
             return value
-        value = value.detach()  # the caller's tensor keeps no mark
+        value = value.detach()  # the caller's tensor gets no mark
         value.__dict__.update(unknown_length())
     elif kind is dict:
         marked = {key: _marked(item, sizes) for key, item in value.items()}
@@ -324,6 +324,6 @@ def _marked(value: Any, sizes: set[int]) -> Any:
 
 
 def _is_of_program(error: BaseException) -> bool:
-    """Whether the program may raise this error uncompiled, too."""
+    """Whether the program may raise this error uncompiled as well."""
     observed = 'Observed exception' in str(error)
     return observed or isinstance(error, TorchRuntimeError)

@@ -1,9 +1,9 @@
-r"""Costs of a program's operators: predicted, and measured.
+r"""Costs of a program's operators: predicted and measured.
 
-Times are predicted as :math:`c_0 + c \, n` for an operator of :math:`n`
-elements. Where a program can do the same in several ways (``choose``), its
-first calls compute all of them and measure the operators of each; after that
-the program is made of the fastest.
+The predicted time of an operator with :math:`n` elements is :math:`c_0 + c \,
+n`. If a program has several equivalent forms (``choose``), its first calls
+compute all of them and measure the operators of each; then the fastest form is
+kept.
 """
 
 import copy
@@ -24,17 +24,16 @@ from torch_gsample.compiler.ir import choose, placeholders, tensors_of
 from torch_gsample.compiler.passes.eliminate_dead import eliminate_dead
 from torch_gsample.torch_private import OpOverload, schema_of
 
-#: Edges of a batch, where a program does not say how many: those of about a
-#: thousand columns.
+#: Assumed number of edges of a batch: those of about a thousand columns.
 BATCH_EDGES = 1 << 14
-#: Calls that are measured. The first one also fills caches and tables.
+#: Number of measured calls. The first one also fills caches and tables.
 _CALLS = 4
-#: The written form stays unless another takes less than this share.
+#: A candidate must take less than this share of the written form's time.
 _GAIN = 0.95
 
-#: Seconds of a call.
+#: Seconds per call.
 CALL = 3e-6
-#: Nanoseconds an element.
+#: Nanoseconds per element.
 _ELEMENT = {
     'gsample::unique_nodes': 20.0,
     'gsample::slice_rows': 4.0,
@@ -54,23 +53,23 @@ _ELEMENT = {
     'aten::bincount': 2.0,
 }
 _OTHER = 0.7
-#: Seconds of an element, where a matrix is sliced or sorted: rounded, of the
-#: least times of single operators on a power law of 1.2 M edges and slices of
-#: 64 to 8,192 of its rows, one thread of a Zen 5.
+#: Seconds per element of slices and sorts, rounded; minimum times of single
+#: operators on a power-law graph with 1.2 M edges and slices of 64 to 8,192
+#: of its rows, on one thread of a Zen 5.
 EDGE_COST = {
-    'near': 1.5e-9,  # an edge of the slice, by what is stored together
-    'search': 1.0e-9,  # an edge that is looked at, by what is not
-    'hit': 30e-9,  # an edge that is found in a graph: a miss of the caches
-    'near hit': 3e-9,  # an edge that is found in a slice
+    'near': 1.5e-9,  # an edge of the slice, from contiguous storage
+    'search': 1.0e-9,  # an examined edge, from scattered storage
+    'hit': 30e-9,  # an edge found in a graph: a cache miss
+    'near hit': 3e-9,  # an edge found in a slice
     'gather': 2.5e-9,
-    'sort': 12e-9,  # an edge that gets its promised position
-    'transpose': 5e-9,  # an edge that is sorted by row
+    'sort': 12e-9,  # an edge sorted to its promised position
+    'transpose': 5e-9,  # an edge sorted by row
     'pointer': 0.8e-9,  # a column or row whose pointer is written
     'expand': 1.3e-9,  # a column or row, and each of its edges
 }
-#: A value computed once for a graph pays off within this many calls.
+#: A value cached for a graph should pay off within this many calls.
 CALLS_OF_A_GRAPH = 1000
-#: Operators that read no more of their inputs than they write.
+#: Operators that read no more input than they write.
 _GATHERS = frozenset(
     {
         'aten::index_select',
@@ -91,9 +90,9 @@ _GATHERS = frozenset(
 
 
 def predict(graph: Graph, nodes: set[Node]) -> float:
-    """Predicts the seconds that some nodes of a program take in a call.
+    """Predicts the seconds of some nodes of a program per call.
 
-    Values computed once for a graph cost nothing.
+    Values cached for a graph cost nothing.
     """
     known = [_numel(t, 0) for n in placeholders(graph) for t in tensors_of(n)]
     batch = min(BATCH_EDGES, max(known, default=0) or BATCH_EDGES)
@@ -119,7 +118,7 @@ def predict_operator(
         target (Callable): An operator, or a kernel of edge work.
         inputs (List[torch.Tensor]): Its inputs.
         outputs (List[torch.Tensor]): Its outputs.
-        unknown (int, optional): Stands for sizes that are not known.
+        unknown (int, optional): Replaces unknown sizes.
     """
     schema = schema_of(target)
     if schema is None and not isinstance(target, EdgeKernel):
@@ -140,7 +139,7 @@ def _numel(tensor: Tensor, unknown: int) -> int:
 
 
 def sites(graph: Graph) -> dict[str, list[str]]:
-    """Returns what can be chosen, and the names of the candidates."""
+    """Returns the sites of choices, with the names of their candidates."""
     return {
         str(node.args[0]): list(node.kwargs)
         for node in graph.nodes
@@ -149,7 +148,7 @@ def sites(graph: Graph) -> dict[str, list[str]]:
 
 
 def candidates(graph: Graph, site: str) -> dict[str, set[Node]]:
-    """Returns the nodes that are computed for each candidate alone."""
+    """Returns the nodes that only one candidate needs, for each candidate."""
     labels = sites(graph)[site]
     used = {label: _used(graph, site, label) for label in labels}
     return {
@@ -161,7 +160,7 @@ def candidates(graph: Graph, site: str) -> dict[str, set[Node]]:
 
 
 def _used(graph: Graph, site: str, label: str) -> set[Node]:
-    """The nodes that are used if one candidate of a site is chosen."""
+    """Returns the nodes that are used if a candidate is chosen."""
     used: set[Node] = set()
     for node in reversed(graph.nodes):
         if node.op != 'output' and node not in used:
@@ -172,7 +171,7 @@ def _used(graph: Graph, site: str, label: str) -> set[Node]:
 
 
 def resolve(graph: Graph, picks: Mapping[str, str]) -> None:
-    """Keeps the chosen candidates, and drops what only others need."""
+    """Keeps the chosen candidates, and drops nodes of the others."""
     for node in list(graph.nodes):
         if node.target is choose and node.args[0] in picks:
             node.replace_all_uses_with(node.kwargs[picks[node.args[0]]])
@@ -189,9 +188,9 @@ _as_written: ContextVar[bool] = ContextVar(
 
 @contextmanager
 def layouts_as_written() -> Iterator[None]:
-    """Lets programs run as written, without a choice.
+    """Runs programs in their written form, without a choice.
 
-    Candidates round differently in their last bits: so processes agree.
+    Candidates round differently in the last bits, so processes could differ.
     """
     token = _as_written.set(True)
     try:
@@ -201,16 +200,16 @@ def layouts_as_written() -> Iterator[None]:
 
 
 class Measured:
-    """A program that chooses by measuring.
+    """A program that chooses its layouts by measurement.
 
-    All candidates give equal values, so that calls may run any of them. Any
-    number of threads may call it.
+    All candidates return equal values, so calls may run any of them. It can be
+    called from any number of threads.
 
     Args:
         module (GraphModule): A program with choices.
         lower (Callable): Makes a function of a program; its second argument
-            is what to run the graph with.
-        settle (Callable): Keeps the candidates that were chosen.
+            runs the graph.
+        settle (Callable): Keeps the chosen candidates.
     """
 
     def __init__(
@@ -222,7 +221,7 @@ class Measured:
         self._module, self._lower, self._settle = module, lower, settle
         self._lock, self._calls = threading.Lock(), 0
         self._seconds: list[dict[tuple[str, str], float]] = []
-        #: The choice, and the seconds of each candidate.
+        #: The chosen candidate of each site, and the seconds of each.
         self.decisions: dict[str, tuple[str, dict[str, float]]] = {}
         graph = module.graph
         for site in sites(graph):
@@ -239,11 +238,11 @@ class Measured:
 
     @property
     def is_settled(self) -> bool:
-        """Whether it has chosen."""
+        """Whether the choice is made."""
         return bool(self.decisions)
 
     def forget(self) -> None:
-        """Drops values computed once for its inputs."""
+        """Drops values cached for its inputs."""
         functions: list[Any] = [self._function, self.__dict__.get('_written')]
         for function in functions:
             if hasattr(function, 'forget'):
@@ -251,7 +250,7 @@ class Measured:
 
     @functools.cached_property
     def _written(self) -> Callable[..., Any]:
-        """The function of the first candidates, for those who need it."""
+        """The function of the written form."""
         found = sites(self._as_written.graph)
         picks = {site: labels[0] for site, labels in found.items()}
         self._settle(self._as_written, picks)
@@ -273,7 +272,7 @@ class Measured:
         picks = {}
         for site, labels in sites(self._module.graph).items():
             seconds = {
-                label: min(  # what else the machine does only adds
+                label: min(  # other load only adds time
                     call.get((site, label), 0.0) for call in self._seconds
                 )
                 for label in labels
@@ -296,7 +295,7 @@ class Measured:
 
 
 def spell(seconds: dict[str, float]) -> str:
-    """Lists what candidates cost."""
+    """Lists the times of candidates."""
     return ', '.join(f'{k} {v * 1e3:.2f} ms' for k, v in seconds.items())
 
 

@@ -1,4 +1,4 @@
-"""The operators of torch that are element-wise work, as expressions."""
+"""Elementwise torch operators as expressions of edges."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,11 +16,11 @@ from torch_gsample.compiler.ir import aten
 
 
 class NotFusible(Exception):
-    """A node is no element-wise work on edges that a kernel can do."""
+    """A node is not elementwise work on edges that a kernel supports."""
 
 
 def _same(name: str) -> Callable[..., Expression]:
-    """An operation whose operands have the dtype of its result."""
+    """Returns the builder of an operation with operands of one dtype."""
     count = 2 if name in SIGNS or name in ('maximum', 'minimum') else 1
 
     def build(dtype: torch.dtype, *args: Any) -> Expression:
@@ -32,7 +32,7 @@ def _same(name: str) -> Callable[..., Expression]:
 
 
 def _compared(name: str) -> Callable[..., Expression]:
-    """A comparison of operands of one dtype."""
+    """Returns the builder of a comparison of operands of one dtype."""
 
     def build(dtype: torch.dtype, x: Expression, y: Any) -> Expression:
         if isinstance(y, Expression) and x.dtype != y.dtype:
@@ -87,7 +87,7 @@ def _square(dtype: torch.dtype, x: Expression) -> Expression:
     return apply('mul', cast(x, dtype), cast(x, dtype))
 
 
-#: Expressions of operators: of the dtype of the result, and arguments.
+#: Builders of operators' expressions, from the result dtype and arguments.
 BUILDERS: dict[Any, Callable[..., Expression]] = {
     **{
         getattr(getattr(aten, name), overload): _same(name)

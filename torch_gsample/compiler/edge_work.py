@@ -1,4 +1,4 @@
-"""Finds element-wise work on edges in a program, as expressions."""
+"""Finds elementwise work on edges in a program, as expressions."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -38,27 +38,27 @@ from torch_gsample.compiler.ir import (
 from torch_gsample.compiler.passes.hoist_invariant import invariant_nodes
 
 _FLOATS = (torch.float32, torch.float64)
-#: Where kernels can run.
+#: Devices with kernels.
 DEVICES = ('cpu', 'cuda')
-#: The largest expression that is one kernel.
+#: Maximum size of an expression in one kernel.
 _MAX_SIZE = 64
-#: The most features of an edge that is one value's sum.
+#: Maximum number of features in the sum of one value.
 _MAX_FEATURES = 256
 
 
 def gather(node: Any) -> tuple[Node, Node, bool] | None:
-    """The tensor and the index of a gather; whether the index wraps."""
+    """Returns tensor and index of a gather; whether the index wraps."""
     found = gathered(node)
     return found and (*found, node.target is aten.index.Tensor)
 
 
 def device_of(node: Node) -> torch.device:
-    """The device of a tensor."""
+    """Returns the device of a tensor."""
     return example(node).device
 
 
 def pointers_of(index: Node) -> tuple[Node, Any] | None:
-    """The pointers and the number of columns that an index spells."""
+    """Returns the pointers and the number of columns behind an index."""
     while index.target in (aten.to.dtype, aten.view.default) or (
         index.target is aten.expand_as.default
     ):
@@ -80,7 +80,7 @@ def pointers_of(index: Node) -> tuple[Node, Any] | None:
 
 
 def is_edge_value(node: Any, dtypes: Any = CPP_TYPES) -> bool:
-    """Whether a node gives a value, or some, for each of many edges."""
+    """Whether a node has one or several values for each edge."""
     value = example(node) if isinstance(node, Node) else None
     return (
         isinstance(value, Tensor)
@@ -93,15 +93,15 @@ def is_edge_value(node: Any, dtypes: Any = CPP_TYPES) -> bool:
 
 
 def decide_draws(graph: Graph) -> set[Node]:
-    """Returns values on which a draw, or control flow, depends.
+    """Returns values on which a draw or control flow depends.
 
-    Other operators than floating-point arithmetic see each bit of a value.
+    Except for floating-point arithmetic, operators depend on every bit.
     """
     found: set[Node] = set()
     for node in reversed(list(graph.nodes)):
         for user in node.users:
             if user.target is aten.sym_size.int:
-                continue  # of no element
+                continue  # reads no element
             value = example(user)
             returned = user.op == 'output'
             continuous = (returned and 'is_decisive' not in user.meta) or (
@@ -123,7 +123,7 @@ class EdgeWork:
     Args:
         changed (Set[torch.fx.Node]): Values that are changed in place.
         decisive (Set[torch.fx.Node]): See :func:`decide_draws`.
-        invariant (Set[torch.fx.Node]): Nodes computed once a graph.
+        invariant (Set[torch.fx.Node]): Nodes computed once per graph.
     """
 
     changed: set[Node]
@@ -133,21 +133,21 @@ class EdgeWork:
 
     @classmethod
     def of(cls, graph: Graph) -> 'EdgeWork':
-        """Looks at a graph."""
+        """Analyses a graph."""
         return cls(
             may_change(graph), decide_draws(graph), invariant_nodes(graph)
         )
 
     def is_fusible(self, node: Node) -> bool:
-        """Whether a node is element-wise work, or a gather of edges."""
+        """Whether a node is elementwise work, or a gather, on edges."""
         if node not in self._known:
             self._known[node] = self._is_fusible(node)
         return self._known[node]
 
     def may_join(self, node: Node, root: Node) -> bool:
-        """Whether a node may be computed where another one is.
+        """Whether a node may be computed together with another one.
 
-        Nodes computed once a graph are not computed again in each call.
+        Nodes computed once per graph are not recomputed in each call.
         """
         return node not in self.invariant or root in self.invariant
 
@@ -162,7 +162,7 @@ class EdgeWork:
             return False
         if not is_exact(root) and node in self.decisive:
             return False
-        # A float that is not differentiable: inside of no_grad.
+        # A float without gradient from inputs with gradients: in no_grad.
         lost = not example(node).requires_grad and any(
             isinstance(example(n), Tensor) and example(n).requires_grad
             for n in node.all_input_nodes
@@ -175,7 +175,7 @@ class Reader:
 
     Args:
         work (EdgeWork): The graph.
-        inlined (Set[torch.fx.Node]): Nodes that become a part of it; others
+        inlined (Set[torch.fx.Node]): Nodes that become part of it; all others
             are operands.
     """
 
@@ -192,7 +192,7 @@ class Reader:
         """Returns the edge map of the values of a node.
 
         Raises:
-            NotFusible: If it is not element-wise.
+            NotFusible: If it is not elementwise.
         """
         return self._unit(self.value(node), node)
 
@@ -208,7 +208,7 @@ class Reader:
         """Returns the expression of a node.
 
         Raises:
-            NotFusible: If it is not element-wise.
+            NotFusible: If it is not elementwise.
         """
         if node in self._done:
             return self._done[node]
@@ -255,7 +255,7 @@ class Reader:
         return sum_axis(x)
 
     def _operand(self, arg: Any, user: Node | None) -> Any:
-        """An argument of an operation: an expression, or a number."""
+        """Returns an argument of an operation: an expression or a number."""
         if not isinstance(arg, Node):
             if isinstance(arg, (bool, int, float, torch.dtype, type(None))):
                 return arg
@@ -287,13 +287,13 @@ class Reader:
             and same_size(example(source).shape[0], found[1])
             and self.columns(found[0])
         ):
-            self.operations += 1  # the index is not needed
+            self.operations += 1  # the index is not stored
             return self._read(source, DESTINATION)
         place = self.index(index, wraps)
         return self._read(source, EDGE, place)
 
     def columns(self, indptr: Node) -> bool:
-        """Adds pointers; returns whether there are no others."""
+        """Adds pointers; returns whether they are the only ones."""
         if indptr in self._work.changed:
             return False
         for leaf, tensor in zip(self.leaves, self.tensors, strict=True):
@@ -331,14 +331,14 @@ class Reader:
 
 
 def _same_shape(first: Tensor, second: Tensor) -> bool:
-    """Whether two shapes are known to be equal: nothing is broadcast."""
+    """Whether two shapes are known to be equal, without broadcasting."""
     if first.dim() != second.dim():
         return False
     return all(map(same_size, first.shape, second.shape))
 
 
 def differentiable(unit: Unit, tensors: list[Node]) -> bool:
-    """Whether each operand that needs a gradient can get one."""
+    """Whether all required gradients of operands exist."""
     try:
         for i, node in enumerate(tensors):
             if example(node).requires_grad:
@@ -351,7 +351,7 @@ def differentiable(unit: Unit, tensors: list[Node]) -> bool:
 def replace(
     graph: Graph, node: Node, unit: Unit, tensors: list[Node], *size: Any
 ) -> Node:
-    """Puts a kernel in the place of a node."""
+    """Replaces a node with a kernel."""
     with graph.inserting_before(node):
         new = graph.call_function(EdgeKernel(unit), tuple(tensors))
     if size:

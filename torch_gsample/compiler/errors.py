@@ -13,7 +13,7 @@ from torch_gsample.torch_private import (
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 _TORCH = Path(torch.__file__).resolve().parent
-#: Where the lines of a stack are not those of a program.
+#: Folders whose lines do not belong to a user's program.
 _INNER = [_PACKAGE / name for name in ('compiler', 'ops', 'samplers')]
 _INNER += [_PACKAGE / 'sparse_sample', _TORCH]
 
@@ -46,8 +46,7 @@ _EXPORTED = (
     'it calls an exported program, which is compiled already',
     'Call it uncompiled.',
 )
-#: Parts of Dynamo's messages, and their meaning; the first one that
-#: fits counts.
+#: Parts of Dynamo's messages with their meanings; the first match counts.
 _MEANINGS = (
     (('program was exported',), _EXPORTED),
     (('Hard failure due to fullgraph', 'recompile_limit'), _LIMIT),
@@ -70,7 +69,7 @@ class CompileError(RuntimeError):
 
 
 def is_capture_error(error: BaseException) -> bool:
-    """Whether Dynamo raised an error, not the program."""
+    """Whether Dynamo raised an error, rather than the program."""
     kinds = TorchDynamoException, FailOnRecompileLimitHit
     return isinstance(error, kinds) or bool(_stack(error))
 
@@ -95,11 +94,11 @@ def describe_limit(name: str) -> str:
 
 
 def describe(name: str, error: BaseException) -> str:
-    """Returns why and where a program was rejected, and what to write instead.
+    """Returns why and where a program was rejected, with an alternative.
 
     Args:
         name (str): The program.
-        error (BaseException): What Dynamo raised.
+        error (BaseException): Dynamo's error.
     """
     text = str(error)
     unknown = (
@@ -126,21 +125,21 @@ def _stack(error: BaseException) -> traceback.StackSummary | None:
 
 
 def _frames_of_user(error: BaseException) -> list[traceback.FrameSummary]:
-    """The calls that led to an error, outermost first.
+    """Returns the calls that led to an error, outermost first.
 
-    Those of the package are omitted, but for the last one.
+    Frames of the package are omitted, except the last one.
     """
     frames = list(_stack(error) or [])
     return [f for f in frames[:-1] if not _is_inner(f)] + frames[-1:]
 
 
 def line_of(stack_trace: str, with_text: bool = False) -> str:
-    """Returns the line of a program that made a node, if known.
+    """Returns the program's source line of a node, if known.
 
     Args:
-        stack_trace (str): That of the node.
-        with_text (bool, optional): Whether the text of the line follows the
-            file and the number.
+        stack_trace (str): The stack trace of the node.
+        with_text (bool, optional): Whether to append the text of the line to
+            file and number.
     """
     frames = [
         traceback.FrameSummary(path, int(line), '')

@@ -29,7 +29,7 @@ from torch_gsample.sparse_sample import SparseSample
 from torch_gsample.torch_private import tree_leaves
 
 _ROUNDS = 7
-#: Nodes that do no work.
+#: Nodes without work.
 _SIZES = SIZE_OPERATORS | {operator.getitem}
 
 
@@ -95,7 +95,7 @@ def explain(
 
 
 def _disks(arguments: Any) -> list[Any]:
-    """The matrices on disk among the arguments of a program."""
+    """Returns the matrices on disk among the arguments of a program."""
     leaves = tree_leaves(arguments)
     found = [x._disk for x in leaves if isinstance(x, SparseSample)]
     return [disk for disk in found if disk is not None]
@@ -105,14 +105,14 @@ def _changes_inputs(graph: Graph) -> bool:
     changed = may_change(graph)
     return any(
         node in changed
-        # The state that keys are taken from is no argument.
+        # The state from which keys are drawn is not an argument.
         and not all(is_operator(user) for user in node.users)
         for node in placeholders(graph)
     )
 
 
 class _Captured:
-    """A backend that keeps its compiled graphs, and the inputs of a call."""
+    """A backend that stores its compiled graphs, and the inputs of a call."""
 
     def __init__(self, options: dict[str, Any]):
         self.options = Options.read(options)
@@ -129,7 +129,7 @@ class _Captured:
 
 
 def _measure(out: Explanation, captured: _Captured) -> None:
-    """Times the compiled program, as a whole and its operators."""
+    """Measures the compiled program and its operators."""
     inputs = captured.inputs
     out.compiled = _median(lambda: captured.function(*inputs))
     out.choices = getattr(captured.function, 'report', str)()
@@ -162,7 +162,7 @@ def _measure(out: Explanation, captured: _Captured) -> None:
 
 
 class _Clock(Interpreter):
-    """Runs a program, and notes what its operators take."""
+    """Runs a program, and records the time of its operators."""
 
     def __init__(self, module: GraphModule):
         super().__init__(module)

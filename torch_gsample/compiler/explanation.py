@@ -38,7 +38,7 @@ class OperatorTime:
 
 @dataclass
 class Explanation:
-    """How a program was compiled; see :func:`torch_gsample.explain`.
+    """The report on a compilation; see :func:`torch_gsample.explain`.
 
     Args:
         name (str): The program.
@@ -85,7 +85,7 @@ class Explanation:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        """Returns the sections, which open at a click, for notebooks."""
+        """Returns collapsible sections for notebooks."""
         parts = [
             f'<details open><summary><b>{html.escape(title)}</b></summary>'
             f'<pre>{html.escape(text)}</pre></details>'
@@ -135,7 +135,7 @@ class Explanation:
         return graphviz.Source(self.to_dot())
 
     def write(self, folder: str | Path) -> None:
-        """Writes all of it to a folder, under the next free number.
+        """Writes the report to a folder, under the next free number.
 
         Args:
             folder (str): The folder; created if missing.
@@ -143,7 +143,7 @@ class Explanation:
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         number = len(list(folder.glob('*_00_captured.txt')))
-        while True:  # other processes write, too
+        while True:  # other processes may write as well
             try:
                 first = folder / f'{number:03}_00_captured.txt'
                 first.open('x').close()
@@ -161,7 +161,7 @@ class Explanation:
         self.to_html(folder / f'{number:03}_program.html')
 
     def _sections(self) -> list[tuple[str, str]]:
-        """Titles and texts."""
+        """Returns titles and texts."""
         out = [(f'{self.name}, as captured', self.trace.captured)]
         for step in self.trace.steps:
             title, *notes = _about(step)
@@ -198,7 +198,7 @@ class Explanation:
 
 
 def _about(step: Step) -> list[str]:
-    """Name, reason and time of a pass, and its decision."""
+    """Returns name, reason, time and decisions of a pass."""
     reasons = {item.name: item.reason for item in PASSES}
     reason = reasons.get(step.name, '')
     return [

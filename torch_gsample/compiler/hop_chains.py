@@ -1,4 +1,4 @@
-"""Loops of hops in a program, and the rule of their frontiers."""
+"""Loops of hops in a program, and the rules of their frontiers."""
 
 import operator
 from dataclasses import dataclass, field
@@ -19,42 +19,42 @@ from torch_gsample.compiler.ir import (
 )
 from torch_gsample.ops.sample_layers import FRONTIERS
 
-#: Of hops that `sample_layers` takes.
+#: Options of hops that `sample_layers` supports.
 _OPTIONS = 'cols', 'cum_weight', 'replace'
 
 
 @dataclass(frozen=True)
 class Frontier:
-    """A value that is the next columns of a hop."""
+    """The columns of a next hop."""
 
     node: Node
     sample: Node  # the hop
-    indices: Node  # what its rows are gathered of
-    base: Node | None  # what comes before its rows
-    whole: Node  # all nodes, where the first ones were dropped
+    indices: Node  # the tensor from which rows are gathered
+    base: Node | None  # the nodes before its rows
+    whole: Node  # all nodes, if the first ones are dropped
     drops: bool
     sorted: bool
-    num_rows: Any  # of the matrix, as far as it is known
-    keeps_order: bool = False  # its nodes are those of edges, not each once
+    num_rows: Any  # of the matrix, if known
+    keeps_order: bool = False  # one node per edge, with duplicates
 
 
 @dataclass
 class HopChain:
-    """Consecutive hops, and the start of each next one."""
+    """Consecutive hops, and the frontiers between them."""
 
     hops: list[Node]
     frontiers: list[Frontier] = field(default_factory=list)
     rule: str = ''
 
     def takes(self, next: Frontier) -> bool:
-        """Adds a frontier if the rule of all others is its rule."""
+        """Adds a frontier if it has the rule of all others."""
         rules = self._rules(next)
         if self.frontiers:
             rules &= {self.rule, *(['unseen'] if self._may_be_unseen else [])}
             rules &= {r for r in rules if next.sorted == self.sorted}
         if not rules or next.indices is not self.indices(next):
             return False
-        self.rule = min(rules)  # the same thing at the first hop
+        self.rule = min(rules)  # equivalent at the first hop
         self.frontiers.append(next)
         return True
 
@@ -71,7 +71,7 @@ class HopChain:
         return rules | ({'unseen'} if next.base is seen else set())
 
     def _rules_in_order(self, next: Frontier, columns: Any) -> set[str]:
-        """Rules that number no nodes, which a CPU alone has."""
+        """Returns rules that do not relabel nodes, available on CPUs only."""
         if example(self.hops[0].args[0]).device.type != 'cpu':  # type: ignore
             return set()
         if next.base is None:
@@ -80,7 +80,7 @@ class HopChain:
         return {'walk'} if walks and next.base is columns else set()
 
     def indices(self, next: Frontier) -> Node:
-        """What rows are gathered of."""
+        """Returns the tensor from which rows are gathered."""
         return (self.frontiers or [next])[0].indices
 
     @property
@@ -94,26 +94,26 @@ class HopChain:
 
     @property
     def drops(self) -> bool:
-        """Whether frontiers are without the columns before."""
+        """Whether frontiers exclude the previous columns."""
         return self.frontiers[0].drops
 
     @property
     def name(self) -> str:
-        """What notes call it."""
+        """The chain's text in notes."""
         return f"{len(self.hops)} hops, frontier '{self.rule}'"
 
     @property
     def slots(self) -> list[list[tuple[Node | None, Node]]]:
-        """The hop of each output, and what its rows are gathered of."""
+        """For each output, its hop, and the source of its rows."""
         return [[(hop, self.frontiers[0].indices)] for hop in self.hops]
 
     @property
     def next_columns(self) -> list[list[Node | None]]:
-        """What each output of columns replaces."""
+        """The columns that each output replaces."""
         return [[frontier.node] for frontier in self.frontiers]
 
     def arguments(self, graph: Graph) -> tuple[Any, dict[str, Any]]:
-        """What `sample_layers` takes in the place of the hops."""
+        """Returns the arguments of `sample_layers` for the hops."""
         first = self.hops[0]
         kwargs = dict(first.kwargs)
         seeds, weight = kwargs.pop('cols'), kwargs.pop('cum_weight', None)
@@ -136,7 +136,7 @@ class HopChain:
 
 
 def find_chains(graph: Graph) -> list[HopChain]:
-    """Returns the chains of two hops and more, in order."""
+    """Returns the chains of at least two hops, in order."""
     chains: list[HopChain] = []
     last: dict[Node, HopChain] = {}  # by their last hops
     for node in graph.nodes:
@@ -170,7 +170,7 @@ def is_hop(node: Node) -> bool:
 
 
 def num_nodes(graph: Graph, indptr: Any) -> Any:
-    """The number of columns of pointers, computed if it is not known."""
+    """Returns the number of columns of pointers, computed if unknown."""
     size = example(indptr).shape[0]
     if isinstance(size, int):
         return size - 1
@@ -182,7 +182,7 @@ def num_nodes(graph: Graph, indptr: Any) -> Any:
 
 
 def _alike(first: Node, second: Node) -> bool:
-    """Whether two hops sample one graph in one way."""
+    """Whether two hops sample the same graph with the same options."""
     given = [
         {k: v for k, v in node.kwargs.items() if k != 'cols'}
         for node in (first, second)
@@ -191,9 +191,9 @@ def _alike(first: Node, second: Node) -> bool:
 
 
 def _find_last_frontier(graph: Graph, chain: HopChain) -> None:
-    """The columns of a further hop, if the program makes them."""
+    """Finds the columns of a further hop, if the program computes them."""
     size = example(chain.hops[-1].args[0]).shape[0] - 1  # type: ignore
-    live = live_nodes(graph)  # loops make one that nobody uses
+    live = live_nodes(graph)  # loops compute an unused one
     for node in graph.nodes:
         frontier = _frontier(node) if node in live else None
         if frontier is None or frontier.sample is not chain.hops[-1]:
@@ -265,7 +265,7 @@ def _in_order(node: Node) -> Frontier | None:
 
 
 def _column_of_edge(index: Any) -> Node | None:
-    """The hop of which an index is the column of each edge."""
+    """Returns the hop whose column of each edge an index is."""
     [node, *other] = index
     if (
         other
@@ -282,9 +282,9 @@ def _column_of_edge(index: Any) -> Node | None:
 
 
 def _sampled(node: Node, any_order: bool) -> tuple[Node, Node, Any] | None:
-    """The hop whose rows a value is, once each or not.
+    """Returns the hop whose rows a value is, with or without duplicates.
 
-    With what the rows are gathered of, and the number of rows of the matrix.
+    Also the source of the rows, and the number of rows of the matrix.
     """
     num_rows = None
     while True:
@@ -300,7 +300,7 @@ def _sampled(node: Node, any_order: bool) -> tuple[Node, Node, Any] | None:
 
 
 def _gathered_rows(node: Node) -> tuple[Node, Node] | None:
-    """The hop whose rows a value is, and the source of their gather."""
+    """Returns the hop whose rows a value is, and the source of the rows."""
     gather = gathered(node)
     sample = part_of(gather[1], 'sample_columns', 1) if gather else None
     if gather is None or sample is None:
@@ -311,12 +311,12 @@ def _gathered_rows(node: Node) -> tuple[Node, Node] | None:
 
 
 def widens(node: Node) -> bool:
-    """Whether a value is another one in int64."""
+    """Whether a node converts a value to int64."""
     return node.target is aten.to.dtype and node.args[1] == torch.int64
 
 
 def can_be_indices(node: Node, indptr: Any) -> bool:
-    """Whether an operator takes a tensor as the rows of pointers."""
+    """Whether an operator accepts a tensor as the rows of pointers."""
     value, pointers = example(node), example(indptr)
     return (
         value.dim() == 1
@@ -327,7 +327,7 @@ def can_be_indices(node: Node, indptr: Any) -> bool:
 
 
 def is_unique(node: Node) -> bool:
-    """Whether a value is ``x.unique()``, which ascends."""
+    """Whether a node is ``x.unique()``, whose result ascends."""
     return (
         node.op == 'call_method'
         and node.target == 'unique'
@@ -337,7 +337,7 @@ def is_unique(node: Node) -> bool:
 
 
 def ascends(unique: Node) -> bool:
-    """Whether an operator gives nodes in ascending order."""
+    """Whether an operator returns nodes in ascending order."""
     return len(unique.args) > 2 and bool(unique.args[2])
 
 

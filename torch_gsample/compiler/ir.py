@@ -1,4 +1,4 @@
-"""The intermediate representation: what passes may rely on.
+"""The intermediate representation, and its guarantees for passes.
 
 A program is a ``torch.fx.Graph``. After :mod:`.passes.canonicalize` its nodes
 are
@@ -11,16 +11,16 @@ are
 ``getitem``        an output of an operator with several outputs
 arithmetic         of sizes: ``operator.add`` and the like on ``SymInt``
 ``choose``         one of equal values, see :mod:`.passes.select_layout`
-opaque             everything else: it runs as plain torch, in its place
-``output``         what the program returns
+opaque             everything else: it runs as plain torch, in its position
+``output``         the results of the program
 =================  ==========================================================
 
 **Purity comes from schemas.** A node may be merged, moved or dropped only if
-:func:`is_pure` says so: its operator is of torch or of this package, writes to
+:func:`is_pure` holds: its operator is of torch or of this package, writes to
 no argument, returns something, and draws nothing from torch's generator. Draws
-of this package are pure functions of their key; taking a key writes to the
-state that it is taken from, so two draws never become one. Other nodes keep
-their order. What has no schema may change all that it takes.
+of this package are pure functions of their key. Drawing a key writes to the
+state of the keys, so two draws never become one. Other nodes keep their order.
+A node without a schema may change all of its inputs.
 """
 
 import contextlib
@@ -58,26 +58,26 @@ SIZE_OPERATORS = frozenset(
     + [torch.sym_sum, aten.sym_size.int]
 )
 
-#: What sizes are, and what their comparisons give.
+#: Types of sizes, and of their comparisons.
 SIZES = int, bool, torch.SymInt, torch.SymBool
 
-#: The only method that is pure: passes know it by this name. Its operator,
-#: which torch keeps private, has two more outputs.
+#: The only pure method, which passes know by this name. Its operator is
+#: private to torch, and has two more outputs.
 _UNIQUE = 'unique'
 
 
 def choose(site: str, **candidates: Any) -> Any:
-    """Gives one of equal values: the first, until it is decided.
+    """Returns one of equal values: the first, until the choice is made.
 
     Args:
-        site (str): What is decided; all choices of a site are made alike.
-        **candidates (Any): The values, by what is chosen.
+        site (str): The choice; all nodes of a site choose alike.
+        **candidates (Any): The values, by candidate.
     """
     return next(iter(candidates.values()))
 
 
 def is_operator(node: Node, name: str | None = None) -> bool:
-    """Whether a node calls an operator of this package (of that name)."""
+    """Whether a node calls an operator of this package (by name)."""
     target = node.target
     return (
         node.op == 'call_function'
@@ -88,7 +88,7 @@ def is_operator(node: Node, name: str | None = None) -> bool:
 
 
 def has_only(node: Node, *options: str) -> bool:
-    """Whether a draw has no optional arguments but ``call_id`` and some."""
+    """Whether a draw has only ``call_id`` and some optional arguments."""
     return len(node.args) <= 4 and node.kwargs.keys() <= {*options}
 
 
@@ -103,12 +103,12 @@ def is_part(node: Node) -> bool:
 
 
 def is_size(node: Node) -> bool:
-    """Whether a node is a number that Dynamo knows by symbols."""
+    """Whether a node is a number that is symbolic in Dynamo."""
     return isinstance(example(node), SIZES)
 
 
 def is_pure(node: Node) -> bool:
-    """Whether equal calls of a node are one, and an unused call is none."""
+    """Whether equal calls can be merged, and unused calls dropped."""
     if node.op in ('placeholder', 'get_attr'):
         return True
     target: Any = node.target
@@ -124,7 +124,7 @@ def is_pure(node: Node) -> bool:
 
 @functools.cache
 def _effects(operator: OpOverload) -> tuple[bool, tuple[tuple[int, str], ...]]:
-    """What an operator does but to give results, by its schema.
+    """Returns the side effects of an operator, by its schema.
 
     Returns:
         bool: Whether calls that change no argument have no other effect.
@@ -141,13 +141,13 @@ def _effects(operator: OpOverload) -> tuple[bool, tuple[tuple[int, str], ...]]:
         (at, argument.name)
         for at, argument in enumerate(schema.arguments)
         if (argument.alias_info is not None and argument.alias_info.is_write)
-        # Schemas of normalisations do not say that these are updated.
+        # Schemas of normalisations omit that these are updated.
         or argument.name in ('running_mean', 'running_var')
     )
 
 
 def _writes(node: Node) -> list[Any]:
-    """The arguments that a call of an operator changes."""
+    """Returns the arguments that a call of an operator changes."""
     _, changed = _effects(node.target)
     found = [
         node.args[at] if at < len(node.args) else node.kwargs.get(name)
@@ -158,13 +158,13 @@ def _writes(node: Node) -> list[Any]:
 
 @functools.cache
 def _returns_views(operator: OpOverload) -> bool:
-    """Whether an operator returns what shares memory, by its schema."""
+    """Whether an operator returns views, by its schema."""
     returns = schema_of(operator).returns
     return any(item.alias_info is not None for item in returns)
 
 
 def live_nodes(graph: Graph) -> set[Node]:
-    """What the program returns, what has an effect, and what these use."""
+    """Returns nodes with results or effects, and those that they use."""
     live: set[Node] = set()
     for node in reversed(graph.nodes):
         used = any(user in live for user in node.users)
@@ -174,12 +174,11 @@ def live_nodes(graph: Graph) -> set[Node]:
 
 
 def may_change(graph: Graph, trusted: Node | None = None) -> set[Node]:
-    """Values that some node, which is not trusted, may change in place.
+    """Returns values that a node (except ``trusted``) may change in place.
 
-    An operator changes what its schema says, an opaque node may change all
-    that it takes; and whatever shares memory with that: views of one tensor
-    are changed together. Reading such a value at another place of the
-    program, or only once, can give something else.
+    An operator changes the arguments that its schema names; an opaque node may
+    change all its inputs; views share changes with their tensor. Such values
+    must not be read at another position, or fewer times.
     """
     owners, changed = dict[Node, set[Node]](), set[Node]()
     for node in graph.nodes:
@@ -192,32 +191,32 @@ def may_change(graph: Graph, trusted: Node | None = None) -> set[Node]:
 
 
 def written(node: Node) -> list[Node]:
-    """What a node that is not pure may change in place."""
+    """Returns the inputs that an impure node may change in place."""
     if not isinstance(node.target, OpOverload):
         return node.all_input_nodes
     return [n for n in tree_leaves(_writes(node)) if isinstance(n, Node)]
 
 
 def is_view(node: Node) -> bool:
-    """Whether what a node returns may share memory with what it takes.
+    """Whether a node's result may share memory with its inputs.
 
-    Schemas of composite operators, as ``type_as``, do not always say so.
+    Schemas of composite operators, such as ``type_as``, do not always tell.
     """
     if not isinstance(node.target, OpOverload):
         return not getattr(node.target, 'is_pure', False)
     if _returns_views(node.target):
         return True
     if node.target.namespace == 'gsample':
-        return False  # opcheck has compared these schemas
+        return False  # opcheck has verified these schemas
     taken = {memory_of(t) for n in node.all_input_nodes for t in tensors_of(n)}
     return any(memory_of(tensor) in taken for tensor in tensors_of(node))
 
 
 def modes(graph: Graph) -> dict[Node, tuple[bool, tuple[Any, ...]]]:
-    """What a program sets for a part of itself, for each node.
+    """Returns the modes that a program sets for each node.
 
-    Whether gradients are recorded, and the modes that it entered
-    (``torch.autocast``, ``torch.inference_mode``), by name and arguments.
+    Whether gradients are recorded, and entered modes (``torch.autocast``,
+    ``torch.inference_mode``) by name and arguments.
     """
     grad, entered, found = torch.is_grad_enabled(), dict[Any, Any](), {}
     for node in graph.nodes:
@@ -233,26 +232,26 @@ def modes(graph: Graph) -> dict[Node, tuple[bool, tuple[Any, ...]]]:
 
 
 def example(node: Node) -> Any:
-    """What a node gives while it is traced: fake tensors and symbols."""
+    """Returns the traced value of a node: fake tensors and symbols."""
     return node.meta.get('example_value')
 
 
 def tensors_of(node: Node) -> list[Tensor]:
-    """The tensors that a node gives while it is traced."""
+    """Returns the traced tensors of a node."""
     value = example(node)
     values = value if isinstance(value, (tuple, list)) else [value]
     return [v for v in values if isinstance(v, Tensor)]
 
 
 def needs_gradient(node: Node) -> bool:
-    """Whether one of the tensors that a node gives needs a gradient."""
+    """Whether a tensor of a node requires gradients."""
     return any(tensor.requires_grad for tensor in tensors_of(node))
 
 
 def same_size(first: Any, second: Any) -> bool:
-    """Whether two sizes (numbers, symbols, nodes of them) are known equal.
+    """Whether two sizes (numbers, symbols, nodes) are known to be equal.
 
-    Asking symbols themselves would add an assertion to the program.
+    Comparing symbols directly would add an assertion to the program.
     """
     first, second = (
         example(size) if isinstance(size, Node) else size
@@ -264,7 +263,7 @@ def same_size(first: Any, second: Any) -> bool:
 
 
 def parts(node: Node) -> dict[int, Node]:
-    """Returns the nodes that take the outputs of an operator, by number."""
+    """Returns the nodes of an operator's outputs, by index."""
     return {
         user.args[1]: user  # type: ignore[misc]
         for user in node.users
@@ -273,7 +272,7 @@ def parts(node: Node) -> dict[int, Node]:
 
 
 def part_of(value: Any, operator: str, number: int) -> Node | None:
-    """The call of an operator whose output of that number a value is."""
+    """Returns the operator call whose output of this index a value is."""
     if not isinstance(value, Node) or not is_part(value):
         return None
     call, place = value.args
@@ -283,7 +282,7 @@ def part_of(value: Any, operator: str, number: int) -> Node | None:
 
 
 def gathered(node: Any) -> tuple[Any, Any] | None:
-    """The tensor and the index of a gather along its first dimension."""
+    """Returns tensor and index of a gather along the first dimension."""
     if not isinstance(node, Node):
         return None
     args: Any = node.args
@@ -300,7 +299,7 @@ def gathered(node: Any) -> tuple[Any, Any] | None:
 def call(
     graph: Graph, target: Any, args: tuple[Any, ...], **kwargs: Any
 ) -> Node:
-    """Adds the call of an operator, with an example of what it gives."""
+    """Adds the call of an operator, with an example of its result."""
     node = graph.call_function(target, args, kwargs)
     given = map_arg((args, kwargs), example)
     fake = [v for v in tree_leaves(given) if isinstance(v, FakeTensor)]
@@ -321,9 +320,9 @@ def add_node(
 
     Args:
         graph (torch.fx.Graph): The graph.
-        value (torch.Tensor): What it gives, as far as shape and dtype go.
-        like (torch.fx.Node): What needs a gradient exactly if it does.
-        target (Callable): What is called.
+        value (torch.Tensor): An example of its shape and dtype.
+        like (torch.fx.Node): The result requires gradients if this node does.
+        target (Callable): The function.
         *args (Any): Its arguments.
     """
     node = graph.call_function(target, args)
@@ -333,7 +332,7 @@ def add_node(
 
 
 def erase_unused(graph: Graph, node: Node) -> None:
-    """Erases a node without users, and what only it used."""
+    """Erases a node without users, and nodes that only it used."""
     waiting, erased = [node], set[Node]()
     while waiting:
         node = waiting.pop()

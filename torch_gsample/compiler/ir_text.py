@@ -1,4 +1,4 @@
-"""The text of a program, by which people and tests see what a pass did."""
+"""The text of a program, which shows people and tests the effect of a pass."""
 
 from typing import Any
 
@@ -11,9 +11,9 @@ from torch_gsample.torch_private import OpOverload
 
 
 def ir_text(graph: Graph) -> str:
-    """Prints a program: one line a node, the same for the same program.
+    """Prints a program, one line per node; equal programs have equal text.
 
-    Values are numbered in order (``%0``), inputs keep their names.
+    Values are numbered in order (``%0``); inputs keep their names.
     """
     names: dict[Node, str] = {}
     lines = []

@@ -1,19 +1,19 @@
-"""Layouts of all matrices of a program, chosen together.
+"""Joint choice of the layouts of all matrices in a program.
 
-The matrices of :mod:`.matrices` come in, the layouts that cost least together
-go out (:mod:`.layout_forest`), and the program is changed (:mod:`.by_row`). A
+The matrices of :mod:`.matrices` come in, the layouts of least total cost go
+out (:mod:`.layout_forest`), and the program is changed (:mod:`.by_row`). A
 matrix is in one of these states:
 
 ===========  ==============================================================
-``csc``      made by column, as written
-``csc>csr``  and sorted by row, once, for what is sliced of it
-``csr``      made by row, of a parent that is by row
-``coo``      made by row and put in the promised order, without pointers
-``...>coo``  by row, and all else in the promised order
+``csc``      built by column, as written
+``csc>csr``  and sorted by row, once, for slices of it
+``csr``      built by row, from a parent that is by row
+``coo``      built by row and put in the promised order, without pointers
+``...>coo``  by row, and everything else in the promised order
 ``...>csc``  the same, and with pointers of columns
 ===========  ==============================================================
 
-What sees the order of edges gets the promised one, whatever that costs.
+Uses that depend on the order of edges get the promised one, at any cost.
 """
 
 import itertools
@@ -39,15 +39,15 @@ from torch_gsample.compiler.matrices import Matrix, MatrixReader, is_kept
 
 _BY_ROW = 'csr', 'coo', 'coo>csc', 'csr>coo', 'csr>csc'
 _STATES = 'csc', 'csc>csr', *_BY_ROW
-#: Columns of a batch, where a program does not say how many.
+#: Assumed number of columns of a batch.
 _BATCH_NODES = 1 << 10
-#: The written layout stays unless another is predicted to take less than
-#: this share.
+#: Another layout must be predicted to take less than this share of the
+#: written layout's time.
 _GAIN = 0.95
 
 
 class JointLayouts:
-    """Chooses the layouts of the matrices that come from one graph.
+    """Chooses the layouts of the matrices from one graph.
 
     Args:
         graph (Graph): The program.
@@ -66,7 +66,7 @@ class JointLayouts:
         self._graph, self._matrices, self.site = graph, matrices, site
         self._place = {m: i for i, m in enumerate(matrices)}
         self._items = [self._item(m) for m in matrices]
-        #: The layouts that each matrix may have.
+        #: The available layouts of each matrix.
         self.offered = {
             m.name: labels
             for i, m in enumerate(matrices)
@@ -88,7 +88,7 @@ class JointLayouts:
         return bool(self._forced)
 
     def choose(self) -> list[str]:
-        """Adds the least assignment as a choice, if it is not the program's.
+        """Adds the cheapest assignment as a choice, unless it is as written.
 
         Returns:
             List[str]: The layout of each matrix, and their total cost.
@@ -117,7 +117,7 @@ class JointLayouts:
         ]
 
     def _labels(self, i: int) -> list[str]:
-        """The layouts that a matrix may have, if others are as they must."""
+        """Returns the layouts of a matrix with a feasible assignment."""
         labels = dict.fromkeys(map(_label, self._items[i].own))
         return [x for x in labels if self._assign({i: x})[0] < math.inf]
 
@@ -131,7 +131,7 @@ class JointLayouts:
         )
 
     def _note(self, i: int, state: str) -> str:
-        """The layout of a matrix, and the total cost with each."""
+        """Describes the layout of a matrix, and the total cost of each."""
         label, _, converted = state.partition('>')
         text = f'{self._matrices[i].name}: {label}'
         if converted:
@@ -179,7 +179,7 @@ class JointLayouts:
         return tuple(s for s in states if can_sort or s != 'csc>csr')
 
     def _own(self, matrix: Matrix, state: str) -> float:
-        """Seconds of the uses of a matrix, and of its conversions."""
+        """Returns seconds of a matrix's uses, and of its conversions."""
         if matrix.by == 'unique_nodes':
             return 0.0
         n, cols = self._edges(matrix), _columns(matrix) or _BATCH_NODES
@@ -206,7 +206,7 @@ class JointLayouts:
         return kept
 
     def _make(self, matrix: Matrix, outer: str, state: str) -> float | None:
-        """Seconds that a matrix takes of its parent, if that is possible."""
+        """Returns seconds to build a matrix from its parent, if possible."""
         if matrix.by == 'unique_nodes':
             return 0.0 if outer == state else None
         by_row = is_by_row(state)
@@ -221,9 +221,9 @@ class JointLayouts:
         else:
             hit = EDGE_COST['hit' if source.parent is None else 'near hit']
             cost += EDGE_COST['search'] * parent + hit * n
-        if by_row:  # the row and the edge of each
+        if by_row:  # the row and the edge id of each
             cost += 4 * CALL + (EDGE_COST['expand'] + EDGE_COST['gather']) * n
-            if matrix.by == 'slice_cols':  # rows in the order of its columns
+            if matrix.by == 'slice_cols':  # rows follow selected columns
                 cost += 6 * CALL + EDGE_COST['sort'] * n
             if outer == 'csr':  # ranks of the parent
                 cost += 2 * CALL + EDGE_COST['sort'] * parent
@@ -232,7 +232,7 @@ class JointLayouts:
         return cost
 
     def _edges(self, matrix: Matrix) -> int:
-        """The edges of a matrix, or how many are assumed."""
+        """Returns the known or assumed number of edges of a matrix."""
         if matrix.by == 'unique_nodes':
             return self._edges(matrix.parent)  # type: ignore[arg-type]
         size = _length(matrix.rows)
@@ -247,7 +247,7 @@ class JointLayouts:
 def trees(
     graph: Graph, names: dict[Node, str], layout: str | Mapping[str, str]
 ) -> list[JointLayouts]:
-    """Returns the matrices of a program, by the graph that they come from.
+    """Returns the matrices of a program, grouped by their graph.
 
     Args:
         graph (Graph): The program.
@@ -278,7 +278,7 @@ def _length(node: Any) -> Any:
 
 
 def _columns(matrix: Any) -> int | None:
-    """The number of columns of a matrix, if it is known."""
+    """Returns the number of columns of a matrix, if it is known."""
     if matrix.by == 'slice_cols':
         size = _length(matrix.operator.args[2])
     elif matrix.parent is not None:

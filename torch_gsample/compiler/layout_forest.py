@@ -1,12 +1,14 @@
-r"""The cheapest assignment of layouts to matrices that are made of each other.
+r"""The cheapest assignment of layouts to derived matrices.
 
-Matrices in, layouts out. A matrix is extracted from at most one other, so they
-are a forest, and dynamic programming from its leaves finds the least total
+Matrices come in, layouts go out. A matrix is extracted from at most one other,
+so matrices form a forest, and dynamic programming from the leaves finds the
+least total
 
 .. math::
     \sum_m own_m(x_m) + \sum_{m \text{ of } p} made_m(x_p, x_m)
 
-exactly, in time linear in matrices, and quadratic in the states of one.
+exactly, in time linear in the number of matrices, and quadratic in the states
+of one.
 """
 
 import math
@@ -21,11 +23,10 @@ class Item:
     Args:
         name (str): Its name.
         own (Dict[str, float]): Costs of its uses, by state.
-        parent (int, optional): The number of an item before it, which it is
-            made of.
-        made (Dict[Tuple[str, str], float], optional): What it costs to make
-            it, by the state of its parent and its own. Pairs that are left
-            out are impossible.
+        parent (int, optional): Index of the earlier item from which it is
+            built.
+        made (Dict[Tuple[str, str], float], optional): Cost to build it, by
+            the state of its parent and its own. Missing pairs are infeasible.
     """
 
     name: str
@@ -38,16 +39,16 @@ def assign(
     items: Sequence[Item],
     allowed: Mapping[int, Collection[str]] | None = None,
 ) -> tuple[float, list[str]]:
-    """Finds the states of least total cost; of equal ones, the first.
+    """Returns the states of least total cost; ties go to the first.
 
     Args:
         items (Sequence[Item]): Parents before their children.
-        allowed (Dict[int, Collection[str]], optional): The only states that
-            some items may have, by number.
+        allowed (Dict[int, Collection[str]], optional): Allowed states of some
+            items, by index.
 
     Returns:
-        Tuple[float, List[str]]: The cost, infinite where nothing is possible,
-        and the state of each item.
+        Tuple[float, List[str]]: The cost, infinite if infeasible, and the
+        state of each item.
 
     Example:
         >>> whole = Item('graph', {'csc': 0.0, 'csc>csr': 3.0})
@@ -57,7 +58,7 @@ def assign(
         (4.0, ['csc>csr', 'csr'])
     """
     allowed = allowed or {}
-    # The cost of each item by state, with all items made from it.
+    # The cost of each item by state, including all derived items.
     total = [
         {s: c for s, c in item.own.items() if s in allowed.get(i, item.own)}
         for i, item in enumerate(items)
@@ -79,7 +80,7 @@ def assign(
 def _least(
     item: Item, outer: str | None, costs: Mapping[str, float]
 ) -> tuple[float, str]:
-    """The least cost of an item, made of its parent in a state."""
+    """Returns the least cost of an item for its parent's state."""
     least = (math.inf, '')
     for state, cost in costs.items():
         if outer is not None:

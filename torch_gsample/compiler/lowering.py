@@ -1,8 +1,8 @@
 """Makes a function of a rewritten graph.
 
-The graph runs as plain Python around its operators, under autograd as eager
-code does. What capture could not know is put in here: the key of each draw,
-and the values that are cached for a graph.
+The graph runs as plain Python around its operators, under autograd as in eager
+mode. Lowering inserts what capture cannot know: the key of each draw, and
+values that are cached for a graph.
 """
 
 import operator
@@ -37,7 +37,7 @@ from torch_gsample.torch_private import is_transformed, schema_of
 
 
 def lower(module: GraphModule) -> Callable[..., Any]:
-    """Returns the function of a module whose graph was rewritten."""
+    """Returns the function of a module with a rewritten graph."""
     for body in bodies(module):
         lower_kernels(body.graph)
         lower_gathers(body.graph)
@@ -59,7 +59,7 @@ def _function(
         body.recompile()
     call_natively(module.graph)
     module.graph.lint()
-    # Dynamo's own modules compile at their first call, and wrap each.
+    # Dynamo's own modules compile at their first call.
     module = GraphModule(module, module.graph)
     forward = module.forward if run is None else partial(run, module)
     return Lowered(forward, kept)
@@ -69,7 +69,8 @@ class Invariants:
     """Values computed once for the inputs that they depend on.
 
     Args:
-        caches (Sequence[Tuple]): Which inputs each part takes, and the part.
+        caches (Sequence[Tuple]): For each part, the indices of its inputs,
+            and its cache.
     """
 
     def __init__(self, caches: Sequence[tuple[list[int], InvariantCache]]):
@@ -93,9 +94,9 @@ class Lowered:
     """The function of a graph.
 
     Args:
-        forward (Callable): A function of the inputs, and of what is computed
-            once for them.
-        kept (Invariants, optional): Values computed once.
+        forward (Callable): A function of the inputs, and of values cached for
+            them.
+        kept (Invariants, optional): The cached values.
     """
 
     def __init__(self, forward: Callable[..., Any], kept: Invariants | None):
@@ -103,7 +104,7 @@ class Lowered:
 
     def __call__(self, *inputs: Any) -> Any:
         """Runs it."""
-        if is_transformed():  # kernels and cached values know no tangents
+        if is_transformed():  # kernels and cached values have no tangents
             refuse_transforms('compile', inputs)
         try:
             kept = () if self._kept is None else self._kept(inputs)
@@ -115,7 +116,7 @@ class Lowered:
             raise found from error
 
     def forget(self) -> None:
-        """Drops values computed once."""
+        """Drops cached values."""
         if self._kept is not None:
             self._kept.forget()
 
@@ -123,8 +124,8 @@ class Lowered:
 def lower_kernels(graph: Graph) -> None:
     """Compiles generated kernels, and calls them by their operator.
 
-    Those that need gradients stay functions, of which autograd knows, and so
-    do those on a GPU, which are compiled for it where they are called.
+    Kernels with gradients stay functions with autograd formulas. Kernels on a
+    GPU also stay functions, and are compiled at their call.
     """
     nodes = [
         n
@@ -146,7 +147,7 @@ def lower_kernels(graph: Graph) -> None:
             for kernel, gradients in jobs.items()
         ]
         for future in done:
-            future.result()  # an error of a thread is an error here
+            future.result()  # raises an error of its thread
     for node in nodes:
         if not jobs[node.target] and node.target.loaded is not None:
             size = node.kwargs.get('num_rows', 0)
@@ -155,7 +156,7 @@ def lower_kernels(graph: Graph) -> None:
 
 
 def lower_gathers(graph: Graph) -> None:
-    """Gathers with many reads in flight, as eager code does."""
+    """Uses gathers with many reads in flight, as in eager mode."""
     for node in graph.nodes:
         args: Any = node.args
         if node.target is aten.index.Tensor and len(args[1]) == 1:
@@ -169,11 +170,11 @@ def lower_gathers(graph: Graph) -> None:
 
 
 def split_invariant(module: GraphModule) -> Invariants | None:
-    """Takes nodes that are marked as invariant out of a graph.
+    """Moves invariant nodes out of a graph.
 
-    Its values become further inputs. Returns the function of all inputs that
-    gives them, if there are any. Values of different inputs are kept by
-    themselves: a parameter that changes leaves the values of the graph.
+    Their values become further inputs. Returns the function of all inputs that
+    computes them, if there are any. Values of different inputs are cached
+    separately: a changed parameter does not invalidate values of the graph.
     """
     graph = module.graph
     marked = [
@@ -211,7 +212,7 @@ def split_invariant(module: GraphModule) -> Invariants | None:
 
 
 def _inputs_of(nodes: list[Node]) -> dict[Node, frozenset[Node]]:
-    """The inputs of a program that each node comes from."""
+    """Returns the inputs of a program on which each node depends."""
     needs: dict[Node, frozenset[Node]] = {}
     for node in nodes:
         own = [node] if node.op == 'placeholder' else []
@@ -228,7 +229,7 @@ def _copy(
     used: frozenset[Node],
     wanted: list[Node],
 ) -> Callable[..., tuple[Any, ...]]:
-    """Returns the function of some inputs that gives the wanted values."""
+    """Returns the function of some inputs for the required values."""
     part, copies = Graph(), {}
     for node in inputs:
         if node in used:
@@ -242,11 +243,11 @@ def _copy(
 
 
 def take_keys(graph: Graph) -> None:
-    """Gives each draw the key and the number that an eager one would get.
+    """Gives each draw the key and call id that it would get in eager mode.
 
-    Inside a :func:`~torch_gsample.rng.program_scope` all draws have its key,
-    and numbers that count on; elsewhere each takes a key from torch's default
-    generator. That is known when the program runs, at this place.
+    Inside a :func:`~torch_gsample.rng.program_scope`, all draws have its key
+    and consecutive call ids; elsewhere each draws a key from torch's default
+    generator. This is decided at run time.
     """
     for node in list(graph.nodes):
         if not is_operator(node, 'next_key') or not all(
@@ -264,11 +265,11 @@ def take_keys(graph: Graph) -> None:
 
 
 def _is_draw(node: Node, key: Node) -> bool:
-    """Whether a node draws by a key, and its draws are not numbered yet."""
+    """Whether a node draws by a key, and has no call id yet."""
     if not is_operator(node) or 'call_id' not in _names(node):
         return False
     given = _argument(node, 'call_id')
-    if isinstance(given, (list, tuple)):  # one of each hop
+    if isinstance(given, (list, tuple)):  # one per hop
         keys = _argument(node, 'key')
         given = [n for n, k in zip(given, keys, strict=True) if k is key]
         return not any(given)

@@ -1,10 +1,10 @@
-"""The matrices of a program: what it extracts, selects and makes compact.
+"""The matrices of a program: extracts, selections and compact ones.
 
-A graph comes in, a list of :class:`Matrix` goes out: which tensors have an
-element for each edge, and which uses of them see the order of the edges.
-Moved to another order, an element-wise operator and a gather give the same
-elements in that order; sizes, counts, sorted nodes and sums of rows, whose
-edges keep their order within a row, give the same.
+A graph comes in, a list of :class:`Matrix` goes out: the tensors with an
+element per edge, and the uses of them that depend on the order of edges. In
+another order, elementwise operators and gathers return the same elements in
+that order. Sizes, counts, sorted nodes and sums of rows do not change, as
+edges keep their order within a row.
 """
 
 from dataclasses import dataclass, field
@@ -28,7 +28,7 @@ from torch_gsample.compiler.passes.hoist_invariant import is_of_graph
 from torch_gsample.compiler.row_space import is_exact, is_sum_from_zero
 
 _SLICES = 'slice_rows', 'slice_cols'
-#: Which argument of a slice holds the rows or columns, and how many it has.
+#: For each slice, the argument with rows or columns, and their number.
 CHOSEN = {'slice_rows': (3, 4), 'slice_cols': (2, 3)}
 _INTEGERS = torch.int32, torch.int64
 _FILLS = aten.new_full.default, aten.new_zeros.default
@@ -36,17 +36,17 @@ _FILLS = aten.new_full.default, aten.new_zeros.default
 
 @dataclass(eq=False)
 class Matrix:
-    """A matrix in compressed columns, as a program makes it.
+    """A matrix in compressed columns, as a program builds it.
 
     Args:
-        name (str): Its operator, and the number of it.
-        by (str): Its operator; empty for edges that the program was given.
-        indptr (torch.fx.Node, optional): Where each column begins.
+        name (str): Its operator, with the operator's index.
+        by (str): Its operator; empty for edges of an input.
+        indptr (torch.fx.Node, optional): The start of each column.
         rows (torch.fx.Node, optional): The row of each edge.
         edge (torch.fx.Node, optional): The edge of the parent.
-        num_rows (int or torch.fx.Node, optional): The number of rows.
-        operator (torch.fx.Node, optional): What makes it.
-        parent (Matrix, optional): What it is made of.
+        num_rows (int or torch.fx.Node, optional): Number of rows.
+        operator (torch.fx.Node, optional): The node that builds it.
+        parent (Matrix, optional): The matrix from which it is built.
     """
 
     name: str
@@ -57,13 +57,13 @@ class Matrix:
     num_rows: Any = None
     operator: Any = None
     parent: 'Matrix | None' = None
-    #: What is computed of its edges, in order, where their order is no matter:
-    #: tensors of an element an edge, and those (sinks) that are none.
+    #: Uses of its edges, in order, that do not depend on their order: tensors
+    #: with an element per edge, and sinks, which have none.
     uses: list[Any] = field(default_factory=list)
     sinks: set[Any] = field(default_factory=set)
     #: The column of each edge.
     columns: list[Any] = field(default_factory=list)
-    #: Whether something sees the order of edges; or pointers of columns.
+    #: Whether a use depends on the order of edges, or reads column pointers.
     is_ordered: bool = False
     is_pointed: bool = False
 
@@ -80,8 +80,8 @@ class MatrixReader:
         self._names, self._changed = names, may_change(graph)
         self._count = 0
         self.matrices: list[Matrix] = []
-        #: Of what each tensor of an element an edge is, which are its rows'
-        #: positions, and of what pointers are.
+        #: For tensors with an element per edge, their matrix; which of them
+        #: are positions of rows; the matrices of pointers.
         self._owner: dict[Node, Matrix] = {}
         self._places: set[Node] = set()
         self._pointers: dict[Node, Matrix] = {}
@@ -130,7 +130,7 @@ class MatrixReader:
     # Matrices.
 
     def _is_slice(self, node: Any) -> bool:
-        """Whether a node makes a matrix of another one, on a CPU."""
+        """Whether a node builds a matrix from another one, on a CPU."""
         if node not in self._names:
             return False
         by = self._names[node].partition('[')[0]
@@ -138,7 +138,7 @@ class MatrixReader:
             return False
         indptr, rows = node.args[:2]
         taken = {node, *parts(node).values(), indptr, rows}
-        # A GPU reads a graph in pinned memory.
+        # A GPU may read a graph in pinned memory.
         devices = {x.device.type for x in (example(rows), *tensors_of(node))}
         return (
             not node.kwargs
@@ -156,7 +156,7 @@ class MatrixReader:
         while whole is not None and whole.num_rows is None:
             whole.num_rows = node.args[2]
             whole = whole.parent if whole.by == 'slice_cols' else None
-        # What is chosen may itself be a tensor of edges.
+        # The selected ids may themselves be a tensor of edges.
         if (chosen := self._owner.get(node.args[CHOSEN[by][0]])) is not None:
             chosen.is_ordered = True
         size = None if by == 'slice_cols' else node.args[3]
@@ -184,7 +184,7 @@ class MatrixReader:
             self._places.add(matrix.rows)
 
     def _add_edges(self, indptr: Any, rows: Any) -> Matrix:
-        """Adds edges that are no slice, as those of the graph."""
+        """Adds edges that are not a slice, such as those of the graph."""
         if (owner := self._owner.get(rows)) is not None:
             owner.is_ordered = True
         if (owner := self._pointers.get(indptr)) is not None:
@@ -196,7 +196,7 @@ class MatrixReader:
         return source
 
     def _add_compact(self, node: Any, owner: Matrix) -> None:
-        """Adds a matrix without rows that have no edge."""
+        """Adds a matrix without its empty rows."""
         found = parts(node)
         if 2 in found:
             owner.is_ordered = True
@@ -219,7 +219,7 @@ class MatrixReader:
     # Uses.
 
     def _visit_pointers(self, node: Node, owner: Matrix) -> None:
-        """Pointers may only spell the column of each edge."""
+        """Records uses of pointers other than the column of each edge."""
         plain = node.target is aten.diff.default and len(node.args) == 1
         if not plain or not all(map(_is_columns, node.users)):
             owner.is_pointed = True
@@ -246,7 +246,7 @@ class MatrixReader:
         )
 
     def _is_sink(self, node: Any) -> bool:
-        """Whether a use does not see the order of edges."""
+        """Whether a use does not depend on the order of edges."""
         args = node.args
         if node.target is aten.sym_size.int or node.target in _FILLS:
             return args[0] in self._owner
@@ -261,7 +261,7 @@ class MatrixReader:
         )
 
     def _owner_of_gather(self, node: Any) -> Matrix | None:
-        """Whose edges are read by a gather of the edges of its parent."""
+        """Returns the matrix that gathers from its parent's edges."""
         found: Any = gathered(node) or (None, None)
         source, index = found
         if index not in self._owner or source not in self._owner:
@@ -284,7 +284,7 @@ def is_kept(matrix: Matrix) -> bool:
 
 
 def _is_columns(node: Node) -> bool:
-    """Whether a node is the column of each edge, spelled by pointers."""
+    """Whether a node is the column of each edge, from pointers."""
     target = aten.repeat_interleave.self_Tensor
     return node.target is target and pointers_of(node) is not None
 

@@ -1,4 +1,4 @@
-"""Changes in place that are new values."""
+"""Replacement of in-place changes by new values."""
 
 from typing import Any
 
@@ -19,11 +19,11 @@ _KEPT = {torch.Tag.nondeterministic_seeded, torch.Tag.inplace_view}
 
 
 def make_new_value(node: Node, mode: Any, keeps_gradient: bool) -> None:
-    """Makes a new value of a change in place, where nobody sees a difference.
+    """Turns an in-place change into a new value if nobody can tell.
 
     Args:
         node (torch.fx.Node): The call of an operator.
-        mode (FakeTensorMode, optional): That of the examples.
+        mode (FakeTensorMode, optional): The mode of the examples.
         keeps_gradient (bool): Whether gradients are recorded at the node.
     """
     overload = _without_change(node.target)
@@ -31,7 +31,7 @@ def make_new_value(node: Node, mode: Any, keeps_gradient: bool) -> None:
         return
     before: Any = node.args[0]
     value = example(before)
-    # Under no_grad, the new value would be one without a gradient.
+    # Under no_grad, the new value would lose its gradient.
     if not _is_own(before, node) or (
         value.requires_grad and not keeps_gradient
     ):
@@ -40,23 +40,23 @@ def make_new_value(node: Node, mode: Any, keeps_gradient: bool) -> None:
     try:
         with examples_of(mode, keeps_gradient):
             new = overload(*args, **kwargs)
-    except Exception:  # what fails here would fail when it runs
+    except Exception:  # the call itself would fail at run time
         return
     if new.dtype != value.dtype:
-        return  # `x.add_(y)` has the type of x
+        return  # `x.add_(y)` has the dtype of x
     before.replace_all_uses_with(node, delete_user_cb=lambda user: node < user)
     node.target = overload
     node.meta['example_value'] = new
 
 
 def _without_change(target: Any) -> OpOverload | None:
-    """The operator that returns what another one writes to its argument."""
+    """Returns the out-of-place variant of an in-place operator."""
     if not isinstance(target, OpOverload) or target.namespace != 'aten':
         return None
     schema = schema_of(target)
     name = schema.name.removeprefix('aten::')
     packet = getattr(aten, name.removesuffix('_'), None)
-    # What draws runs as it is written; what turns a tensor has no new values.
+    # Draws, and operators that change a tensor's metadata, stay in place.
     if packet is None or not name.endswith('_') or _KEPT & {*target.tags}:
         return None
     overloads = (getattr(packet, item) for item in packet.overloads())
@@ -69,7 +69,7 @@ def _taken(schema: Any) -> list[tuple[str, str]]:
 
 
 def _is_own(operand: Any, node: Node) -> bool:
-    """Whether a tensor is new, and nobody sees it before and after a node."""
+    """Whether a tensor is new, and not read before and after a node."""
     return (
         isinstance(operand, Node)
         and isinstance(operand.target, OpOverload)

@@ -1,4 +1,4 @@
-"""Parts of a program that passes do not know, and their cost."""
+"""Parts of a program that are unknown to passes, and their cost."""
 
 from torch.fx import Graph, Node
 
@@ -14,7 +14,7 @@ from torch_gsample.torch_private import (
 
 
 def describe_opaque(graph: Graph) -> list[str]:
-    """Says what may have an effect, its line, and what that costs.
+    """Describes nodes that may have an effect, their lines and costs.
 
     Args:
         graph (torch.fx.Graph): A program after all passes.

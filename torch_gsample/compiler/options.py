@@ -9,7 +9,7 @@ from torch.fx import GraphModule
 
 from torch_gsample.compiler.pipeline import PASSES, Trace, run_pipeline
 
-#: What ``layout`` may be.
+#: Values of ``layout``.
 LAYOUTS = ('auto', 'csc', 'csr', 'coo', 'compact', 'full')
 
 

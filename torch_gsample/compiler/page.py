@@ -1,7 +1,7 @@
 """The page of ``Explanation.to_html``: source, program and kernels.
 
-An explanation of a compiled program comes in, a page without scripts and
-without other files goes out.
+An explanation of a compiled program comes in; a page without scripts and
+external files goes out.
 """
 
 import html
@@ -30,7 +30,7 @@ td.cost { white-space: nowrap; width: 13rem; }
 .predicted { background: var(--predicted); }
 summary { cursor: pointer; }
 """
-#: The text of operators without a source line.
+#: Text for operators without a source line.
 _NO_LINE = 'made by passes'
 
 
@@ -38,8 +38,8 @@ def write_page(explanation: Any) -> str:
     """Returns the page.
 
     Args:
-        explanation (Explanation): What it shows: each line of the source
-            next to its operators, their kernels and costs; then the passes.
+        explanation (Explanation): Its content: each source line next to its
+            operators, their kernels and costs; then the passes.
     """
     title = html.escape(f'{explanation.name}, compiled')
     return (
@@ -52,7 +52,7 @@ def write_page(explanation: Any) -> str:
 
 
 def _calls(explanation: Any) -> str:
-    """The time of a call, compiled and not."""
+    """Returns the time of a call, compiled and eager."""
     if not explanation.compiled:
         return ''
     times = {'Compiled': explanation.compiled, 'Eager': explanation.eager}
@@ -68,7 +68,7 @@ def _calls(explanation: Any) -> str:
 
 
 def _operators(explanation: Any) -> str:
-    """Source lines, and next to each its operators and their costs."""
+    """Returns source lines with their operators and costs."""
     if not explanation.operators:
         return ''
     longest = max(
@@ -87,7 +87,7 @@ def _operators(explanation: Any) -> str:
 
 
 def _rows(line: str, operators: Sequence[Any], longest: float) -> list[str]:
-    """The rows of what one line of the source became."""
+    """Returns the rows of one source line's operators."""
     source = f'<td rowspan="{len(operators)}">{html.escape(line or _NO_LINE)}'
     source += '</td>'
     rows = []
@@ -109,7 +109,7 @@ def _rows(line: str, operators: Sequence[Any], longest: float) -> list[str]:
 
 
 def _cost(seconds: float, longest: float, kind: str = 'measured') -> str:
-    """A time, and a bar of its share of the longest."""
+    """Returns a time, with a bar for its share of the longest."""
     if not seconds:
         return ''
     share = 100 * seconds / longest
@@ -120,7 +120,7 @@ def _cost(seconds: float, longest: float, kind: str = 'measured') -> str:
 
 
 def time_text(seconds: float) -> str:
-    """Returns a time in a unit that suits it."""
+    """Returns a time in a suitable unit."""
     if seconds < 1e-3:
         return f'{seconds * 1e6:.1f} us'
     return f'{seconds * 1e3:.2f} ms'

@@ -1,4 +1,4 @@
-"""The passes, in order, and what is known about each run of them."""
+"""The passes in order, and the trace of a run."""
 
 import copy
 import time
@@ -48,17 +48,17 @@ from torch_gsample.compiler.verify import InvalidGraph, kinds, verify
 
 @dataclass(frozen=True)
 class Pass:
-    """A rewriting of graphs, and why it stands where it does.
+    """A pass, and the reason for its position.
 
-    It may return notes: a line for each thing that it decided, and why.
+    It may return notes: a line for each decision, with the reason.
 
     Args:
         name (str): Its name.
-        run (Callable): Takes a graph, and the layout if it chooses one.
-        reason (str): Why it stands where it does.
+        run (Callable): Takes a graph, and optionally the layout.
+        reason (str): The reason for its position.
         takes_layout (bool, optional): Whether it takes ``layout``.
-        changes_results (bool, optional): Whether the program returns other
-            things after it.
+        changes_results (bool, optional): Whether it changes the results of the
+            program.
     """
 
     name: str
@@ -110,7 +110,7 @@ PASSES = (
         'super_batch',
         super_batch,
         'before operators are fused: it has a rule for each by itself',
-        changes_results=True,  # they are those of several batches
+        changes_results=True,  # to results of several batches
     ),
     Pass('fuse_hops', fuse_hops, 'its hops are what was fused'),
     Pass(
@@ -147,7 +147,7 @@ PASSES = (
     ),
 )
 
-#: Where a module notes which passes ran after layouts were chosen.
+#: Key of a module's metadata for passes that ran after the choice of layouts.
 AFTER_LAYOUTS = 'passes_after_layouts'
 _LATE = ('fuse_edge_map', 'fuse_edge_map_reduce', 'hoist_invariant')
 
@@ -157,7 +157,7 @@ class PassError(RuntimeError):
 
     Args:
         name (str): The pass.
-        cause (Exception): What it raised, or what is wrong with its graph.
+        cause (Exception): Its exception, or the rule that its graph breaks.
     """
 
     def __init__(self, name: str, cause: Exception):
@@ -169,7 +169,7 @@ class PassError(RuntimeError):
 
 @dataclass
 class Step:
-    """What a pass did."""
+    """The result of a pass."""
 
     name: str
     seconds: float
@@ -179,10 +179,10 @@ class Step:
 
 @dataclass
 class Trace:
-    """The way of a program through the passes.
+    """The steps of a program through the passes.
 
     Args:
-        captured (str): Its text before them.
+        captured (str): Its text before the passes.
         steps (List[Step]): The passes that changed it.
     """
 
@@ -203,8 +203,8 @@ def run_pipeline(
 ) -> Trace:
     """Rewrites the graph of a module.
 
-    If a pass fails, a warning names it, and the others run without it, on the
-    graph as it was captured. Bodies of loops and branches are rewritten, too.
+    If a pass fails, a warning names it, and the other passes run without it on
+    the captured graph. Bodies of loops and branches are rewritten as well.
 
     Args:
         module (torch.fx.GraphModule): The program.
@@ -213,7 +213,7 @@ def run_pipeline(
         strict (bool, optional): See there.
 
     Raises:
-        PassError: If a pass fails, and that is an error by option.
+        PassError: If a pass fails and ``strict`` is set.
     """
     captured = copy.deepcopy(module.graph)
     failed: dict[str, PassError] = {}
@@ -243,7 +243,7 @@ def run_pipeline(
 def _rewrite_body(
     body: GraphModule, passes: Sequence[str] | None, strict: bool
 ) -> None:
-    """Runs the passes of bodies on one, which stays as it is if one fails."""
+    """Runs the passes for bodies; if one fails, the body is unchanged."""
     captured = copy.deepcopy(body.graph)
     mark_decisive(body)
     chosen = [n for n in BODY_PASSES if passes is None or n in passes]
@@ -260,7 +260,7 @@ def _rewrite_body(
 
 
 def run_again(graph: Graph, names: Sequence[str]) -> None:
-    """Runs passes on a graph that all have seen, before a choice was made.
+    """Runs passes again after a choice was made.
 
     Raises:
         PassError: If one fails.
@@ -281,23 +281,23 @@ def run_passes(
     layout: str | Mapping[str, str] = 'auto',
     failed: Mapping[str, PassError] | None = None,
 ) -> Trace:
-    """Rewrites a graph in place, which is of no use if a pass fails.
+    """Rewrites a graph in place; if a pass fails, the graph is unusable.
 
     Args:
         graph (torch.fx.Graph): The graph.
-        passes (List[str], optional): Names of those to run; all by default.
-        layout (str or Dict[str, str], optional): What to choose.
-        failed (Dict[str, PassError], optional): Passes to leave out, by name,
-            and why: the trace says so.
+        passes (List[str], optional): Names of the passes to run; default: all.
+        layout (str or Dict[str, str], optional): The layout option.
+        failed (Dict[str, PassError], optional): Passes to skip, by name, with
+            the error for the trace.
 
     Raises:
-        PassError: If a pass fails, or breaks a rule of the representation;
-            its name is in the message.
+        PassError: If a pass fails, or violates the representation; the error
+            has its name.
     """
     trace, failed = Trace(ir_text(graph)), failed or {}
     before = kinds(graph)
     for item in PASSES:
-        optional = item.run is not canonicalize  # keys are found after it
+        optional = item.run is not canonicalize  # needed to find keys
         chosen = passes is None or item.name in passes
         if optional and not chosen:
             continue
@@ -306,7 +306,7 @@ def run_passes(
             trace.steps.append(Step(item.name, 0.0, trace.text, (note,)))
             if optional:
                 continue
-            name_own_operators(graph)  # the others know only its form
+            name_own_operators(graph)  # other passes need its form
             break
         start = time.perf_counter()
         try:

@@ -1,9 +1,9 @@
-"""Puts the operators of torch that an opaque call makes in its place.
+"""Replaces an opaque call with the torch operators that it calls.
 
-A function in Python, a method that Python's operators call and an index are
-no operators of torch, but make some. The call alone is traced again, above
-autograd, where the operators are still those that the program means: a trace
-of the whole program would take ten times as long.
+Python functions, methods of Python's operators and indexing are not torch
+operators, but call some. Only the call is traced again, above autograd, where
+operators still are those of the program: tracing the whole program would take
+ten times as long.
 """
 
 import operator
@@ -29,15 +29,15 @@ from torch_gsample.torch_private import (
     operators_of,
 )
 
-#: Where functions come from that do in Python only what their operators do.
+#: Modules of functions whose only effect is that of their operators.
 _MODULES = frozenset(
     {'torch', 'torch.functional', 'torch.nn.functional', '_operator'}
     | {f'torch._C._{name}' for name in ('fft', 'linalg', 'nn', 'special')}
-    | {'torch._jit_internal'}  # those with a result more by an argument
+    | {'torch._jit_internal'}  # functions with optional results
 )
 #: Attributes that are operators.
 _VIEWS = frozenset({'H', 'T', 'imag', 'mH', 'mT', 'real'})
-#: The end of a slice without one.
+#: The end of an unbounded slice.
 _LAST = 2**63 - 1
 
 
@@ -49,12 +49,12 @@ def retrace(
     Args:
         graph (torch.fx.Graph): Its program.
         node (torch.fx.Node): The call.
-        mode (FakeTensorMode, optional): That of the examples.
+        mode (FakeTensorMode, optional): The mode of the examples.
         keeps_gradient (bool): Whether gradients are recorded at the call.
 
     Returns:
-        List[torch.fx.Node]: What is in its place, in order; None where the
-        call stays as it is, as its operators cannot be known.
+        List[torch.fx.Node]: Its replacement, in order; None if the call is
+        unchanged because its operators are unknown.
     """
     if not _is_of_torch(node):
         return None
@@ -76,14 +76,14 @@ def retrace(
 
 
 def fake_mode_of(graph: Graph) -> Any:
-    """The mode of a program's examples."""
+    """Returns the fake mode of a program's examples."""
     tensors = (t for node in graph.nodes for t in tensors_of(node))
     fake = (t.fake_mode for t in tensors if isinstance(t, FakeTensor))
     return next(fake, None)
 
 
 def _is_of_torch(node: Node) -> bool:
-    """Whether a call does what torch documents, and is known by examples."""
+    """Whether a call is a documented torch function with known examples."""
     if node.target is getattr:
         if node.args[1] not in _VIEWS:
             return False
@@ -100,7 +100,7 @@ def _is_of_torch(node: Node) -> bool:
 
 
 def _caller(node: Node) -> Any:
-    """A function of the inputs of a call."""
+    """Returns a function of the inputs of a call."""
     target: Any = node.target
     inputs = node.all_input_nodes
 
@@ -118,7 +118,7 @@ def _caller(node: Node) -> Any:
 def _give_examples(
     found: Graph, inputs: list[Node], mode: Any, keeps_gradient: bool
 ) -> None:
-    """Notes examples, which the trace has without their gradients."""
+    """Sets examples, which the trace has without gradients."""
     inputs = list(inputs)
     for node in found.nodes:
         value = node.meta.get('val')
@@ -134,7 +134,7 @@ def _give_examples(
 
 
 def _replace_constants(module: Any) -> None:
-    """Writes ``torch.tensor(2.0)`` as an operator."""
+    """Replaces ``torch.tensor(2.0)`` with an operator."""
     for node in list(module.graph.nodes):
         if node.target is not aten.lift_fresh_copy.default:
             continue
@@ -160,7 +160,7 @@ def _drop_what_does_nothing(graph: Graph) -> None:
             node.update_arg(3, None)
         if (
             (whole and node.args[2] == 0 and len(node.args) == 4)
-            # Of new tensors: `torch.tensor` calls it.
+            # On new tensors, where `torch.tensor` calls it.
             or (
                 node.target is aten.detach_.default
                 and node.args[0].op != 'placeholder'
@@ -177,16 +177,16 @@ def _is_known(node: Node) -> bool:
     target = node.target
     if not isinstance(target, OpOverload):
         return target is operator.getitem or target in SIZE_OPERATORS
-    # What turns a tensor changes what Dynamo noted of it.
+    # Operators that change metadata invalidate Dynamo's information.
     return torch.Tag.inplace_view not in target.tags
 
 
 def _fits(node: Node, result: Any) -> bool:
-    """Whether a trace has results of the kinds that were captured."""
+    """Whether a trace has results of the captured kinds."""
     value = example(node)
     if not isinstance(value, (tuple, list)):
         return _is_like(result, value) and not (
-            # A change that no operator makes, as of `requires_grad_`.
+            # A change without an operator, such as `requires_grad_`.
             isinstance(result, Node)
             and result.op == 'placeholder'
             and str(node.target).endswith('_')
@@ -213,7 +213,7 @@ def _is_like(result: Any, value: Any) -> bool:
 
 
 def _splice(graph: Graph, node: Node, found: Graph, result: Any) -> list[Node]:
-    """Copies a trace to a program, in the place of a call."""
+    """Copies a trace into a program at the position of a call."""
     new: dict[Node, Node] = {}
     copies = []
     inputs = iter(node.all_input_nodes)
@@ -233,7 +233,7 @@ def _splice(graph: Graph, node: Node, found: Graph, result: Any) -> list[Node]:
         ends = [(user, result[user.args[1]]) for user in users]
     for old, inner in ends:
         end = new[inner]
-        if end in copies:  # sizes that the program knows
+        if end in copies:  # keep sizes known to the program
             end.meta['example_value'] = example(old)
         old.replace_all_uses_with(end)
         graph.erase_node(old)

@@ -1,12 +1,12 @@
 """Programs on the rows of an extract: all of them, or those with an edge.
 
-``A[:, seeds]`` has as many rows as the graph has nodes, and few of them hold
-an edge. What is computed for each row can be computed for these alone, which
-``unique_nodes`` numbers: the extract is then *compact*, else *full*.
+``A[:, seeds]`` has as many rows as the graph has nodes, few of them with an
+edge. Rowwise values can be computed for these rows only, with local ids from
+``unique_nodes``: the extract is then *compact*, else *full*.
 
-A :class:`RowSpace` finds what a program computes in the one space, and makes
-*twins*: nodes that give the same in the other one. A row without an edge must
-have the weight 0 by construction, so that it is never sampled.
+A :class:`RowSpace` finds the computations of a program in one space, and
+builds *twins*: nodes with the same values in the other space. Rows without an
+edge must have weight 0 by construction, so that they are never sampled.
 """
 
 import operator
@@ -29,8 +29,8 @@ from torch_gsample.torch_private import OpOverload
 
 gsample = torch.ops.gsample
 
-#: Element-wise operators that round correctly: their results do not depend
-#: on the position in a vector.
+#: Elementwise operators with correct rounding, whose results do not depend on
+#: the position in a vector.
 _EXACT = frozenset(
     {
         aten.add.Tensor,
@@ -50,7 +50,7 @@ _SUMS = frozenset({aten.add.Tensor, aten.sub.Tensor})
 
 
 class Unsupported(Exception):
-    """The program needs the rows as they are written."""
+    """The program requires its rows as written."""
 
 
 class RowSpace:
@@ -64,13 +64,13 @@ class RowSpace:
 
     def __init__(self, graph: Graph, extract: Node, changed: set[Node]):
         self._graph, self._changed = graph, changed
-        #: Values and numbers of rows, candidates to sample with their
-        #: weights, and what the rest of the program takes; with their twins.
+        #: Values and positions of rows, candidates with their weights, and
+        #: results for the rest of the program; all with their twins.
         self._vectors: dict[Node, Node] = {}
         self._positions: dict[Node, Node] = {}
         self._weights: dict[Node, Node] = {}
         self._joins: dict[Node, Node] = {}
-        #: Vectors that are 0 where a row has no edge.
+        #: Vectors that are 0 for rows without an edge.
         self._zero: set[Node] = set()
         self._gathered: dict[Node, Node] = {}
         rows = parts(extract).get(1)
@@ -114,11 +114,11 @@ class RowSpace:
         return call(self._graph, target, args)
 
     def choose(self, site: str) -> None:
-        """Adds the other space, and a choice wherever both give a value.
+        """Adds the other space, and a choice between equal values.
 
         Raises:
-            Unsupported: If the program needs the space that is written.
-                What was added then has no users.
+            Unsupported: If the program requires the written space. Nodes added
+                before have no users.
         """
         for node in list(self._graph.nodes):
             if self._takes(node):
@@ -142,7 +142,7 @@ class RowSpace:
                 user.replace_input_with(node, joined)
 
     def _takes(self, node: Node) -> bool:
-        """Whether a node takes something of the space."""
+        """Whether a node uses something of the space."""
         parts = self._vectors, self._positions, self._weights, {self._index}
         return any(n in part for n in node.all_input_nodes for part in parts)
 
@@ -152,7 +152,7 @@ class RowSpace:
     # One node.
 
     def _visit(self, node: Any) -> None:
-        """Makes the twin of a node.
+        """Builds the twin of a node.
 
         Raises:
             Unsupported: If that is not possible.
@@ -211,10 +211,10 @@ class RowSpace:
             self._zero.add(node)
 
     def _operand(self, value: Any) -> Any:
-        """What an operand of an element-wise operator is in the other space.
+        """Returns an elementwise operand in the other space.
 
-        A dense vector is read where rows hold an edge. What was written for
-        these alone need not be finite elsewhere: 0 times it may be NaN.
+        A dense vector is read at rows with an edge. Values written for these
+        rows only may not be finite elsewhere, and 0 times them may be NaN.
         """
         if not isinstance(value, Node):
             return value
@@ -226,9 +226,9 @@ class RowSpace:
         return self._gather(value)
 
     def _gather(self, dense: Node) -> Node:
-        """Reads a vector of all rows where they hold an edge.
+        """Reads a vector of all rows at rows with an edge.
 
-        Where it is computed from others element by element, these are read.
+        If it is computed elementwise from others, these are read instead.
         """
         tensor = example(dense)
         if dense in self._changed or not isinstance(tensor, Tensor):
@@ -252,7 +252,7 @@ class RowSpace:
         return self._gathered[dense]
 
     def _visit_use(self, node: Any) -> None:
-        """A slice of rows, a gather, or something else that takes rows."""
+        """Handles a slice of rows, a gather, or another use of rows."""
         args = node.args
         source, index = _gather_of(node) or (None, None)
         if source in self._vectors:
@@ -281,7 +281,7 @@ class RowSpace:
             self._use_nodes(node)
 
     def _is_slice(self, node: Any) -> bool:
-        """Whether a node takes sampled rows of the extract."""
+        """Whether a node selects sampled rows of the extract."""
         args = node.args
         return (
             is_operator(node, 'slice_rows')
@@ -293,7 +293,7 @@ class RowSpace:
         )
 
     def _use_nodes(self, node: Node) -> None:
-        """Rows of a full extract are nodes of the graph."""
+        """Maps rows to nodes of the graph, as rows of a full extract are."""
         for rows in node.all_input_nodes:
             if rows in self._positions and rows not in self._joins:
                 twin = self._positions[rows]
@@ -308,14 +308,14 @@ def _sizes(node: Node) -> list[Node]:
 
 
 def is_exact(node: Any) -> bool:
-    """Whether a node is element-wise, and rounds alike in any position."""
+    """Whether a node is elementwise, with position-independent rounding."""
     if node.target not in _EXACT or node.kwargs:
         return False
     return node.target is not aten.pow.Tensor_Scalar or node.args[1] == 2
 
 
 def is_sum_from_zero(node: Any) -> bool:
-    """Whether a node sums values of edges, one number an edge."""
+    """Whether a node sums values of edges, one number per edge."""
     if node.target is not aten.index_add.default or node.kwargs:
         return False
     fill = node.args[0]
@@ -327,7 +327,7 @@ def is_sum_from_zero(node: Any) -> bool:
 
 
 def _gather_of(node: Node) -> tuple[Any, Any] | None:
-    """The tensor and the index of a gather along a first dimension."""
+    """Returns tensor and index of a gather along the first dimension."""
     args: Any = node.args
     if node.target is aten.index_select.default and args[1] == 0:
         return args[0], args[2]

@@ -1,7 +1,8 @@
 """Operators that compute each row of a result from that row of operands.
 
-``f(x)[i]`` is ``f(x[i])`` for these, whatever rows ``i`` selects. Element-wise
-operators are known by torch's own tag; a broadcast operand has no rows.
+For these, ``f(x)[i]`` equals ``f(x[i])`` for any selected rows ``i``.
+Elementwise operators are known by torch's tag; a broadcast operand has no
+rows.
 """
 
 from typing import Any
@@ -20,7 +21,7 @@ from torch_gsample.compiler.ir import (
 )
 from torch_gsample.torch_private import OpOverload, schema_of
 
-#: Functions of each element, of exactly one result in floating point.
+#: Elementwise functions with one correctly rounded result.
 _EXACT = frozenset(
     {
         aten.abs.default,
@@ -46,7 +47,7 @@ _EXACT = frozenset(
     }
 )
 
-#: Element-wise operators that torch does not tag.
+#: Elementwise operators that torch does not tag.
 _ELEMENTWISE = frozenset(
     {
         aten.detach.default,
@@ -58,7 +59,7 @@ _ELEMENTWISE = frozenset(
     }
 )
 
-#: Operators along dimensions, and which argument says which. Only moved:
+#: Operators along dimensions, with the index of that argument. Only moves:
 _MOVES: dict[Any, int] = {
     aten.cat.default: 1,
     aten.flip.default: 1,
@@ -84,7 +85,7 @@ _ALONG: dict[Any, int] = {
     aten.softmax.int: 1,
     aten.sum.dim_IntList: 1,
 }
-#: Those whose dimensions are these of the result.
+#: Operators whose dimensions are those of the result.
 _ADDS = frozenset({aten.stack.default, aten.unsqueeze.default})
 _PRODUCTS = frozenset(
     {
@@ -98,14 +99,14 @@ _SHAPES = frozenset({aten.reshape.default, aten.view.default})
 
 
 def is_exact_map(node: Node) -> bool:
-    """Whether a node is arithmetic that rounds alike wherever it is stored."""
+    """Whether a node is arithmetic with position-independent rounding."""
     if node.target is aten.pow.Tensor_Scalar:
         return node.args[1] in (2, 3)
     return node.target in _EXACT and 'alpha' not in node.kwargs
 
 
 def is_exact(node: Node) -> bool:
-    """Whether an operator by rows gives the same bits for some of the rows."""
+    """Whether a rowwise operator gives the same bits for a subset of rows."""
     values = [example(node), *map(example, node.all_input_nodes)]
     integers = not any(
         isinstance(v, Tensor) and (v.is_floating_point() or v.is_complex())
@@ -124,7 +125,7 @@ def is_exact(node: Node) -> bool:
 
 
 def is_elementwise(node: Node) -> bool:
-    """Whether a node computes each element by itself, after broadcasting."""
+    """Whether a node is elementwise, after broadcasting."""
     target = node.target
     return target in _ELEMENTWISE or (
         isinstance(target, OpOverload) and torch.Tag.pointwise in target.tags
@@ -143,10 +144,10 @@ def is_view(node: Node) -> bool:
 
 
 def row_operands(node: Node) -> list[Node]:
-    """The operands of which a row of the result takes that row alone.
+    """Returns operands of which a result's row reads only that row.
 
-    Rows do not depend on which one it is in the others. Returns none where
-    this is not known, without a question that would be a guard on a size.
+    The computation does not depend on the row's position. Empty if this is not
+    known without a guard on a size.
     """
     value = example(node)
     if (
@@ -176,7 +177,7 @@ def row_operands(node: Node) -> list[Node]:
 
 
 def _tensors(args: Any) -> list[Node]:
-    """The tensors among arguments, as often as they are there."""
+    """Returns the tensors among arguments, with repetitions."""
     found: list[Node] = []
     map_arg(args, found.append)
     return [node for node in found if isinstance(example(node), Tensor)]
@@ -187,9 +188,9 @@ def _rows(node: Node) -> Any:
 
 
 def _broadcast_operands(node: Node, value: Tensor) -> list[Node]:
-    """Those of the result's dimensions, but for a first one of 1.
+    """Returns operands with the result's dimensions and number of rows.
 
-    Shapes are aligned at their ends: fewer dimensions mean no rows.
+    Shapes are aligned at their ends, so fewer dimensions mean no rows.
     """
     operands = []
     for operand in _tensors([node.args, node.kwargs]):
@@ -203,7 +204,7 @@ def _broadcast_operands(node: Node, value: Tensor) -> list[Node]:
 
 
 def _operands_along(node: Node, value: Tensor) -> list[Node]:
-    """The operands, if dimensions are named and the first one is not."""
+    """Returns the operands, if the named dimensions exclude the first."""
     first, position = node.args[0], _ALONG[node.target]
     operands = list(first) if isinstance(first, (tuple, list)) else [first]
     dims: Any = node.kwargs.get('dim', 0)
@@ -219,7 +220,7 @@ def _operands_along(node: Node, value: Tensor) -> list[Node]:
 
 
 def _left_factor(node: Node) -> list[Node]:
-    """The left factor of a product with a matrix or a vector."""
+    """Returns the left factor of a product with a matrix or a vector."""
     left, right = node.args[:2]
     if example(left).dim() < 2 or example(right).dim() > 2:  # type: ignore[arg-type]
         return []
@@ -227,7 +228,7 @@ def _left_factor(node: Node) -> list[Node]:
 
 
 def _reshaped(node: Node, value: Tensor) -> list[Node]:
-    """The operand of ``view(-1, ...)``: rows are rows if they are as many."""
+    """Returns the operand of ``view(-1, ...)`` if it keeps rows."""
     source, sizes = node.args
     features = value.shape[1:]
     known = all(type(size) is int for size in features)
@@ -235,7 +236,7 @@ def _reshaped(node: Node, value: Tensor) -> list[Node]:
 
 
 def with_operands(node: Node, operands: dict[Node, Node]) -> tuple[Any, Any]:
-    """The arguments of a node, with other operands."""
+    """Returns the arguments of a node with other operands."""
     return map_arg((node.args, node.kwargs), lambda n: operands.get(n, n))
 
 
@@ -245,5 +246,5 @@ def is_length(node: Node) -> bool:
 
 
 def users_but_lengths(node: Node) -> list[Node]:
-    """What takes more of a tensor than its number of rows."""
+    """Returns users that read more of a tensor than its number of rows."""
     return [user for user in node.users if not is_length(user)]

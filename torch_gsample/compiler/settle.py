@@ -1,4 +1,4 @@
-"""Ends the choice of layouts: the candidates that were chosen are fused."""
+"""Ends the choice of layouts: fuses the chosen candidates."""
 
 import copy
 import warnings
@@ -13,9 +13,9 @@ from torch_gsample.compiler.pipeline import AFTER_LAYOUTS, run_again
 def settle(module: GraphModule, picks: Mapping[str, str]) -> None:
     """Keeps the chosen candidates of a program, and fuses the rest.
 
-    A value that two candidates read is stored for both. Where one is left, a
-    kernel may compute it: the passes that come after the choice run again. If
-    one fails, a warning names it, and the program stays as it is.
+    A value that two candidates read is stored for both. If one remains, a
+    kernel may compute it, so the passes after the choice run again. If one
+    fails, a warning names it, and the program is left unfused.
 
     Args:
         module (torch.fx.GraphModule): The program after all passes.

@@ -1,4 +1,4 @@
-"""Several hops of several relations, as one operator takes them."""
+"""Several hops over several relations, for one operator."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from torch_gsample.ops.sample_layers import FRONTIERS
 
 @dataclass
 class TypedChain:
-    """Hops of several relations, one after the other.
+    """Hops over several relations, one after the other.
 
     Items of `samples` and `columns` are hops, with an item for each relation
     or type; the first columns are seeds.
@@ -23,7 +23,7 @@ class TypedChain:
     hops: list[Node]
     tensors: list[tuple[Node, Node, Node | None]]
     ends: list[int]
-    sizes: list[Any]  # of types: nodes, or the pointers of their columns
+    sizes: list[Any]  # for types: nodes, or the pointers of their columns
     samples: list[list[Node | None]]
     columns: list[list[Node | None]]
     rule: str = 'row'
@@ -32,7 +32,7 @@ class TypedChain:
 
     @property
     def name(self) -> str:
-        """What notes call it."""
+        """The chain's text in notes."""
         return (
             f'{len(self.samples)} hops of {len(self.tensors)} relations, '
             f"frontier '{self.rule}'"
@@ -40,22 +40,22 @@ class TypedChain:
 
     @property
     def slots(self) -> list[list[tuple[Node | None, Node]]]:
-        """The hop of each output, and what its rows are gathered of."""
+        """For each output, its hop, and the source of its rows."""
         indices = [of[1] for of in self.tensors]
         return [list(zip(hop, indices, strict=True)) for hop in self.samples]
 
     @property
     def next_columns(self) -> list[list[Node | None]]:
-        """What each output of columns replaces."""
+        """The columns that each output replaces."""
         return self.columns[1:]
 
     def inputs(self) -> list[Node]:
-        """What must be known before the first hop."""
+        """Returns nodes that must be computed before the first hop."""
         first = [node for node in self.columns[0] if node is not None]
         return [*first, *(n for hop in self.hops for n in _fixed(hop))]
 
     def arguments(self, graph: Graph) -> tuple[Any, dict[str, Any]]:
-        """What `sample_layers` takes in the place of the hops."""
+        """Returns the arguments of `sample_layers` for the hops."""
         weighted = any(weight is not None for *_, weight in self.tensors)
         empty = None
         if weighted or None in self.columns[0]:
@@ -87,23 +87,23 @@ class TypedChain:
         ), {k: v for k, v in options.items() if v != default.get(k, False)}
 
     def _fanouts(self, relation: int) -> Iterator[Any]:
-        """Those of a relation: 0 where it is not sampled."""
+        """Yields fan-outs of a relation: 0 where it is not sampled."""
         for hop in self.samples:
             sample = hop[relation]
             yield 0 if sample is None else sample.args[1]
 
 
 def _fixed(hop: Node) -> list[Node]:
-    """The arguments of a hop other than columns."""
+    """Returns the arguments of a hop other than columns."""
     given = [*hop.args, hop.kwargs.get('cum_weight')]
     return [item for item in given if isinstance(item, Node)]
 
 
 def _call_id(sample: Node | None) -> Any:
-    """The call id of a hop."""
+    """Returns the call id of a hop."""
     return sample.args[3] if sample and len(sample.args) > 3 else 0
 
 
 def is_tensor(value: Any) -> bool:
-    """Whether a value is a node that gives a tensor."""
+    """Whether a value is a node with a tensor."""
     return isinstance(value, Node) and isinstance(example(value), torch.Tensor)

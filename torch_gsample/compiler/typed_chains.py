@@ -1,9 +1,8 @@
-"""Hops of several relations in a program, with a frontier for each type.
+"""Hops over several relations in a program, with a frontier for each type.
 
-A program keeps matrices and frontiers in dictionaries, of which nothing is
-left when it is captured. What is a type is read from what flows where: rows
-that go into one frontier are of one type, and so are that frontier and the
-columns that it goes on from.
+Dictionaries of matrices and frontiers disappear when a program is captured.
+Types are recovered from the data flow: rows of one frontier have one type, and
+so do the frontier and the columns that it extends.
 """
 
 from collections.abc import Hashable
@@ -27,7 +26,7 @@ Relation = tuple[Node, Node | None]
 
 
 def find_typed_chains(graph: Graph) -> list[TypedChain]:
-    """Returns the chains of two relations and two hops, or more."""
+    """Returns the chains with at least two relations and two hops."""
     hops = [node for node in graph.nodes if is_hop(node)]
     columns = {node.kwargs['cols'] for node in hops}
     unions = {c: u for c in columns if (u := find_union(c, columns))}
@@ -43,7 +42,7 @@ def find_typed_chains(graph: Graph) -> list[TypedChain]:
 def _components(
     hops: list[Node], unions: dict[Any, Union]
 ) -> list[list[Node]]:
-    """Hops of one relation, and those that a frontier is between."""
+    """Groups hops that share a relation, or are connected by a frontier."""
     groups = _Groups()
     for hop in hops:
         groups.join(hop, _relation(hop))
@@ -61,7 +60,7 @@ def _relation(hop: Node) -> Relation:
 
 
 class _Unlike(Exception):
-    """No operator takes the hops together."""
+    """The hops cannot be one operator call."""
 
 
 def _require(holds: bool) -> None:
@@ -76,18 +75,18 @@ class _Groups:
         self._parent: dict[Hashable, Hashable] = {}
 
     def of(self, item: Hashable) -> Hashable:
-        """Returns what stands for the set of an item."""
+        """Returns the representative of an item's set."""
         while (parent := self._parent.setdefault(item, item)) != item:
             item = parent
         return item
 
     def join(self, first: Hashable, second: Hashable) -> None:
-        """Makes one set of two."""
+        """Merges two sets."""
         self._parent[self.of(first)] = self.of(second)
 
 
 class _Builder:
-    """Makes a chain of connected hops, or says that there is none."""
+    """Builds a chain of connected hops, or raises an exception."""
 
     def __init__(
         self, graph: Graph, hops: list[Node], unions: dict[Any, Union]
@@ -103,7 +102,7 @@ class _Builder:
         count = 1 + max(self.level[hop] for hop in self.hops)
         relations = self.relations
         _require(count > 1 and self._are_alike())
-        # An operator samples each relation at each hop, if nothing of it.
+        # The operator samples each relation at each hop, even with fan-out 0.
         _require(2 * len(self.hops) > count * len(relations))
         numbers = dict[Hashable, int]()
         ends = [
@@ -130,7 +129,7 @@ class _Builder:
         return chain
 
     def _levels(self) -> dict[Any, int]:
-        """How many hops come before each one, and before its columns."""
+        """Returns the number of hops before each hop and its columns."""
         level = dict[Any, int]()
         for hop in self.hops:
             columns = hop.kwargs['cols']
@@ -152,7 +151,7 @@ class _Builder:
         return level
 
     def _rows(self) -> tuple[dict[Relation, Node], dict[Relation, Any]]:
-        """What rows of relations are gathered of, and how many there are."""
+        """Returns the source of each relation's rows, and their number."""
         found = [r for c in self._frontiers() for r in self.unions[c].rows]
         found += [rows for hop in self.hops for rows in unique_rows(hop)]
         indices, num_rows = dict[Relation, Node](), dict[Relation, Any]()
@@ -166,12 +165,12 @@ class _Builder:
         return indices, num_rows
 
     def _frontiers(self) -> list[Node]:
-        """Columns that come of hops, each once."""
+        """Returns distinct columns that depend on hops."""
         columns = dict.fromkeys(hop.kwargs['cols'] for hop in self.hops)
         return [c for c in columns if isinstance(c, Node) and c in self.unions]
 
     def _types(self) -> _Groups:
-        """What is of one type."""
+        """Groups nodes of equal type."""
         types = _Groups()
         for hop in self.hops:
             columns = hop.kwargs['cols']
@@ -188,7 +187,7 @@ class _Builder:
         return types
 
     def _are_alike(self) -> bool:
-        """Whether one operator can take the graph of all relations."""
+        """Whether one operator supports the graph of all relations."""
         indices = [self.indices[r] for r in self.relations]
         pairs = zip(self.relations, indices, strict=True)
         replace = {hop.kwargs.get('replace', False) for hop in self.hops}
@@ -210,7 +209,7 @@ class _Builder:
             chain.columns[level][type_] = columns  # type: ignore[assignment]
 
     def _add_bases(self, chain: TypedChain) -> None:
-        """Seeds of types that no relation is sampled from at first."""
+        """Adds seeds of types that no relation samples at first."""
         numbers = {
             self.types.of(('columns', r)): chain.ends[2 * i + 1]
             for i, r in enumerate(self.relations)
@@ -245,7 +244,7 @@ class _Builder:
     def _rules(
         self, chain: TypedChain, level: int, type_: int, union: Union
     ) -> set[str]:
-        """The rule that a frontier tells, if it is a whole one."""
+        """Returns the rules that a complete frontier may have."""
         hops = chain.samples[level - 1]
         into = [
             hop
@@ -265,7 +264,7 @@ class _Builder:
         return {'row' if union.base is None else 'nodes'}
 
     def _goes_on(self, chain: TypedChain, type_: int) -> bool:
-        """Whether no columns of a type are dropped that a later hop has."""
+        """Whether no columns of a type are dropped before a later hop."""
         has = [columns[type_] is not None for columns in chain.columns]
         into = [
             any(
@@ -280,7 +279,7 @@ class _Builder:
         )
 
     def _find_sizes(self, chain: TypedChain) -> None:
-        """How many nodes of each type there are, which all must agree on."""
+        """Finds the consistent number of nodes of each type."""
         for number, relation in enumerate(self.relations):
             type_ = chain.ends[2 * number + 1]
             known = chain.sizes[type_]
@@ -309,7 +308,7 @@ class _Builder:
         )
 
     def _find_last(self, chain: TypedChain) -> None:
-        """The columns of a further hop, if the program makes them."""
+        """Finds the columns of a further hop, if the program computes them."""
         if len(self.num_rows) < len(self.relations):
             return
         level, live = len(chain.samples), live_nodes(self.graph)
@@ -346,7 +345,7 @@ class _Builder:
 
 
 def _users_of(graph: Graph, nodes: list[Node]) -> set[Node]:
-    """What depends on some nodes, and these."""
+    """Returns nodes, and all nodes that depend on them."""
     found = set(nodes)
     for node in graph.nodes:
         if not found.isdisjoint(node.all_input_nodes):
@@ -359,5 +358,5 @@ def _length(pointers: Node) -> Any:
 
 
 def _count(size: Any) -> Any:
-    """The nodes of a type, of its size in a chain."""
+    """Returns the number of nodes of a type, from its size in a chain."""
     return _length(size) - 1 if is_tensor(size) else size

@@ -10,7 +10,7 @@ from torch.fx import Node
 from torch_gsample.compiler.hop_chains import ascends, is_unique, widens
 from torch_gsample.compiler.ir import aten, example, gathered, part_of, parts
 
-#: The number of nodes of `unique_nodes` that says nothing.
+#: An upper bound of nodes without information.
 _MANY = 2**62
 
 
@@ -19,7 +19,7 @@ class Rows(NamedTuple):
 
     hop: Node
     indices: Node
-    num_rows: Any  # of the matrix, if it is known
+    num_rows: Any  # of the matrix, if known
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Union:
 
 
 def find_union(node: Any, columns: set[Any]) -> Union | None:
-    """Reads ``unique(cat([base, rows, ...]))`` and its variants."""
+    """Recognises ``unique(cat([base, rows, ...]))`` and its variants."""
     value = example(node) if isinstance(node, Node) else None
     if not isinstance(value, torch.Tensor) or value.dtype != torch.int64:
         return None
@@ -46,14 +46,14 @@ def find_union(node: Any, columns: set[Any]) -> Union | None:
     if len(base) > 1 or (in_order and base and leaves[0] is not base[0]):
         return None
     if not rows and not columns.issuperset(base):
-        return None  # seeds, each once
+        return None  # distinct seeds
     return Union(base[0] if base else None, tuple(rows), not in_order)
 
 
 def _leaves(
     args: Any, columns: set[Any], in_order: bool
 ) -> Iterator[Node | Rows]:
-    """The operands of a union, in order; `args` are those of a `unique`."""
+    """Yields the operands of a union in order; `args` are a `unique`'s."""
     node, num_rows = args[0], args[1] if len(args) > 1 else None
     inner = part_of(node, 'unique_nodes', 0)
     gather = gathered(node)
@@ -77,7 +77,7 @@ def _leaves(
 
 
 def unique_rows(hop: Node) -> Iterator[Rows]:
-    """The rows of a hop that are made unique."""
+    """Yields the rows of a hop that are made unique."""
     edge = parts(hop).get(1)
     for row in () if edge is None else edge.users:
         gather = gathered(row)
@@ -88,6 +88,6 @@ def unique_rows(hop: Node) -> Iterator[Rows]:
 
 
 def is_empty(node: Any) -> bool:
-    """Whether a vector has no elements, for all inputs."""
+    """Whether a vector is empty for all inputs."""
     size = example(node).shape[0]
     return isinstance(size, int) and size == 0

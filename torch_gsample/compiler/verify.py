@@ -1,4 +1,4 @@
-"""What holds of a program after each pass."""
+"""Invariants of a program, checked after each pass."""
 
 from typing import Any
 
@@ -11,14 +11,14 @@ from torch_gsample.torch_private import tree_leaves
 
 
 class InvalidGraph(RuntimeError):
-    """A pass broke a rule of the representation."""
+    """A pass violated the representation."""
 
 
 def kinds(graph: Graph) -> dict[Node, Any]:
-    """Properties that a pass must preserve: dtype and rank of each node.
+    """Returns properties that passes preserve: dtype and rank of nodes.
 
-    Of what the program returns, also how much it is, and whether it needs a
-    gradient.
+    For results of the program, also their number, and whether they require
+    gradients.
     """
     found = {node: _kind(example(node)) for node in graph.nodes}
     output = graph.output_node()
@@ -48,10 +48,9 @@ def verify(
             the pass.
 
     Raises:
-        InvalidGraph: If a node uses what does not come before it, an output
-            that does not exist, or the program returns nothing; or a node
-            that was there before, or what the program returns, has another
-            dtype or rank.
+        InvalidGraph: If a node uses a later node or an output that does not
+            exist, the program has no result, or the dtype or rank of an
+            earlier node or of a result has changed.
     """
     seen: set[Node] = set()
     outputs = 0

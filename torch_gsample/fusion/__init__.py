@@ -1,7 +1,7 @@
-"""Models written with PyG's layers, on fused layers and blocks.
+"""Fuses models written with PyG's layers, and runs them on blocks.
 
-The input is a model and batches with blocks; the model then computes only the
-rows that the seeds need.
+A model and batches with blocks come in; the model then computes only the rows
+that the seeds need.
 """
 
 from torch_gsample.fusion.automatic import AutomaticFusion

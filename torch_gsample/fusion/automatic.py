@@ -1,4 +1,4 @@
-"""Fuses the models of an unchanged script."""
+"""Automatic fusion of the models in an unchanged script."""
 
 import sys
 import threading
@@ -23,10 +23,10 @@ from torch_gsample.torch_private import tree_map
 
 
 class _Inside(threading.local):
-    """The outermost module with layers that a thread is in."""
+    """The outermost module with layers in a thread's current call."""
 
     module: Any = None
-    #: Its first edges of a batch.
+    #: The first edges of a batch among its arguments.
     edges: Any = None
 
 
@@ -34,33 +34,33 @@ class _Known:
     """Properties of a module with layers."""
 
     def __init__(self) -> None:
-        #: Whether nothing more is to be found out.
+        #: Whether the analysis is complete.
         self.is_done = False
-        #: The rows of its outputs that are read, and their batch.
+        #: The rows of its outputs that were read, and their batch.
         self.reads: Reads | None = None
         self.batch: Any = None
-        #: Sees its arguments that have names.
+        #: Reads its keyword arguments.
         self.hook: Any = None
 
     def end(self) -> None:
-        """Frees what later steps do not need."""
+        """Ends the analysis, and frees its memory."""
         self.is_done, self.reads, self.batch = True, None, None
         if self.hook is not None:
             self.hook.remove()
 
 
 class AutomaticFusion:
-    """Fuses each model called with the edges of a batch.
+    """Fuses each model that is called with the edges of a batch.
 
     A model is the outermost module with layers in a call. Its first batch runs
     unfused and records which rows of the outputs are read. If the seeds' rows
     suffice, the model is fused at its second batch, and computes only these
-    from the third on. Otherwise only its layers are fused.
+    rows from the third on. Otherwise, only its layers are fused.
 
-    It holds for all threads, with separate calls in each.
+    It applies to all threads; calls are tracked per thread.
 
     Args:
-        min_nodes (int, optional): Smaller batches are not changed.
+        min_nodes (int, optional): Smaller batches run unchanged.
     """
 
     def __init__(self, min_nodes: int = MIN_NODES):
@@ -90,19 +90,19 @@ class AutomaticFusion:
         self._known.clear()
 
     def _enter(self, module: nn.Module, args: Any) -> None:
-        """Sees each call of a module, without arguments that have names."""
+        """Handles a module's call by its positional arguments."""
         known = self._candidate(module)
         if known is None or self._begin(module, known, args):
             return
         if known.hook is None:
-            # Its edges may have a name: if so, its parts are no models.
+            # If its edges are a keyword argument, its parts are not models.
             known.hook = module.register_forward_pre_hook(
                 _enter_named, with_kwargs=True
             )
             self._inside.module = module
 
     def enter_named(self, module: nn.Module, values: Any) -> None:
-        """Sees the arguments that have names of a call of a module."""
+        """Handles a module's call by its keyword arguments."""
         known = self._candidate(module)
         if known is not None:
             self._begin(module, known, values)
@@ -122,7 +122,7 @@ class AutomaticFusion:
         return self._known[module]
 
     def _begin(self, module: nn.Module, known: _Known, values: Any) -> bool:
-        """Notes that a call of a model begins, if it has edges of a batch."""
+        """Begins a model's call if it has edges of a batch."""
         edges = next(marked_edges(*values), None)
         if edges is None:
             return False
@@ -168,12 +168,12 @@ class AutomaticFusion:
         return tree_map(watch, out)
 
 
-#: Those that see calls. Hooks of modules are copied with these: they find it.
+#: Active instances. Copied modules have copied hooks, which find them here.
 _active: list[AutomaticFusion] = []
 
 
 def _enter_named(module: nn.Module, args: Any, kwargs: Any = None) -> None:
-    # Torch leaves out names for a hook that another one has just removed.
+    # Torch passes no keywords to a hook that another hook has just removed.
     if kwargs is None:
         return
     for fusion in _active:
@@ -185,7 +185,7 @@ def _is_rows(x: Any) -> bool:
 
 
 def _seed_counts(edges: Any) -> dict[int, int]:
-    """The seeds of types, by the nodes of these; the fewest if equal."""
+    """Returns the number of seeds by number of nodes, the minimum if tied."""
     batch = edges.batch.on(edges.device)
     counts: dict[int, int] = {}
     for found in batch.edges.values():

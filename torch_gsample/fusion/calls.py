@@ -1,4 +1,4 @@
-"""What a call of a fused model does in its layers, thread by thread."""
+"""Calls of fused models, and of their layers, thread by thread."""
 
 import importlib
 import inspect
@@ -16,9 +16,9 @@ from torch_gsample.fusion.row_rules import tensors_of
 from torch_gsample.fusion.rows import FirstRows, Origin, first_rows, plain_tree
 from torch_gsample.loader.batch_edge_index import marked_edges
 
-#: Norms whose statistics are over all rows, in training.
+#: Norms with statistics over all rows in training.
 BATCH_NORMS = nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm
-#: The level of a layer all of whose rows are read.
+#: Level of a layer whose rows are all read.
 ALL = 1 << 20
 
 
@@ -31,9 +31,9 @@ class Layer:
         kind (str): The name of its class.
         names (Tuple[str, ...], optional): The arguments of ``forward``; None
             if it takes any.
-        has_batch_norm (bool): Whether there is a batch norm in it.
-        is_fused (bool): Whether it is one of ours.
-        note (str): Why it is not.
+        has_batch_norm (bool): Whether the layer contains a batch norm.
+        is_fused (bool): Whether it is one of our layers.
+        note (str): The reason if it is not.
     """
 
     name: str
@@ -53,7 +53,7 @@ class Layer:
         return dict(zip(self.names, args, strict=False), **kwargs)
 
     def returns_weights(self, args: Any, kwargs: dict[str, Any]) -> bool:
-        """Whether a call returns attention weights, too."""
+        """Whether a call also returns attention weights."""
         name = 'return_attention_weights'
         if self.names is None or name not in self.names:
             return False
@@ -66,7 +66,7 @@ def layer_of(name: str, module: MessagePassing, note: str) -> Layer:
     Args:
         name (str): Its name in the model.
         module (MessagePassing): The layer.
-        note (str): Why it has no fused counterpart; empty if it has one.
+        note (str): Why the layer is not fused; empty if it is.
     """
     parameters = list(inspect.signature(module.forward).parameters.values())
     kinds = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
@@ -82,11 +82,11 @@ class Step(NamedTuple):
 
     Args:
         layer (str): Its name.
-        level (int, optional): The hop up to which it computes nodes; None if
+        level (int, optional): The last hop whose nodes it computes; None if
             its edges are not those of a batch.
-        form (str, optional): Which of :data:`FORMS` it has; None if it runs
-            on the whole batch.
-        note (str): Why.
+        form (str, optional): Its form of :data:`FORMS`; None if it runs on
+            the whole batch.
+        note (str): The reason.
     """
 
     layer: str
@@ -97,12 +97,12 @@ class Step(NamedTuple):
 
 @dataclass(eq=False)
 class State:
-    """What a fused model and its layers have in common.
+    """Shared state of a fused model and its layers.
 
     Args:
-        min_nodes (int): Smaller batches are not changed.
+        min_nodes (int): Smaller batches run unchanged.
         statistics (str): ``'all'`` or ``'computed'``.
-        verbose (bool): Whether a report is printed.
+        verbose (bool): Whether to print a report.
     """
 
     min_nodes: int
@@ -110,9 +110,9 @@ class State:
     verbose: bool
     name: str = ''
     layers: list[Layer] = field(default_factory=list)
-    #: Whether messages of layers were fused, and why some were not.
+    #: For each layer, whether messages were fused, or why not.
     messages: dict[str, tuple[bool, str]] = field(default_factory=dict)
-    #: The calls of layers, once they were recorded.
+    #: The calls of layers, once they are recorded.
     steps: list[Step] | None = None
     #: Whether the model was called, or its layers without it, with a warning.
     is_called: bool = False
@@ -121,7 +121,7 @@ class State:
 
 
 class _Current(threading.local):
-    """The call of a fused model that this thread is in."""
+    """The current call of a fused model in this thread."""
 
     call: Any = None
 
@@ -130,20 +130,20 @@ current = _Current()
 
 
 class Call:
-    """A call of a fused model whose layers run as they are.
+    """A call of a fused model whose layers run unchanged.
 
     Args:
-        state (State): Of the model.
+        state (State): State of the model.
     """
 
-    #: Whether results are only compared, without norms over all rows.
+    #: Whether results are only compared, and norms over all rows skipped.
     is_trial = False
 
     def __init__(self, state: State):
         self.state = state
-        #: Whether a layer runs: layers inside it are left alone.
+        #: Whether a layer is running; layers inside it are not handled.
         self.in_layer = False
-        #: The block whose destinations alone messages of the layer go to.
+        #: The block whose destinations the layer's messages go to.
         self.block: Block | None = None
 
     def __enter__(self) -> Any:
@@ -161,7 +161,7 @@ class Call:
         args: Any,
         kwargs: dict[str, Any],
     ) -> Any:
-        """Calls a layer, which does not know that it is part of a model."""
+        """Calls a layer of the model."""
         self.in_layer = True
         try:
             return self._run(module, layer, forward, args, kwargs)
@@ -197,8 +197,8 @@ class BlockCall(Call):
     """A call of a fused model whose layers compute blocks.
 
     Args:
-        state (State): Of the model.
-        steps (List[Step], optional): The calls of layers; all if not given.
+        state (State): State of the model.
+        steps (List[Step], optional): The calls of layers; default: all.
     """
 
     def __init__(self, state: State, steps: list[Step] | None = None):
@@ -269,9 +269,9 @@ class BlockCall(Call):
 def recomputed(
     state: State, layer: Layer, training: bool, args: Any, kwargs: Any
 ) -> BlockCall | None:
-    """Returns the call that an activation checkpoint repeats in a layer.
+    """Returns the call of a layer that an activation checkpoint repeats.
 
-    None if it is not known which one, or ran on the whole batch.
+    None if it is ambiguous, or ran on the whole batch.
     """
     values: Any = layer.bind(args, kwargs)
     edges = edges_of(values)
@@ -328,7 +328,7 @@ def _limited(out: Tensor, layer: Layer, count: int, total: int) -> Tensor:
 
 
 class _Trim:
-    """A function of PyG's that trims, but not in calls of fused models."""
+    """A trimming function of PyG, disabled in calls of fused models."""
 
     def __init__(self, function: Callable[..., Any]):
         self.function = function
@@ -342,9 +342,9 @@ def _is_called() -> bool:
 
 
 def leave_trimming_to_blocks() -> None:
-    """Lets PyG's ``trim_to_layer`` return its input in fused calls.
+    """Makes PyG's ``trim_to_layer`` return its input in fused calls.
 
-    Blocks are smaller, and exact. Other threads, and other calls, trim.
+    Blocks are smaller, and exact. Other threads and other calls still trim.
     """
     module = importlib.import_module('torch_geometric.utils._trim_to_layer')
     for name in ('trim_feat', 'trim_adj'):

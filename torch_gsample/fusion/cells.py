@@ -10,7 +10,7 @@ from torch_gsample.torch_private import has_hooks
 from torch_gsample.vertex.frontend.precision import is_autocast
 from torch_gsample.vertex.kernels.gru import gru_cell
 
-#: Rows from which on arrays of all gates leave the cache.
+#: Minimum number of rows whose gates exceed the cache.
 _LEAST = 8192
 
 
@@ -46,7 +46,7 @@ class TypedProduct:
 
 
 class TiledCell:
-    """A ``GRUCell`` whose gates are never in memory for all vertices."""
+    """A ``GRUCell`` that never stores the gates of all vertices."""
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
         """Returns the next state."""
@@ -60,7 +60,7 @@ class TiledCell:
 
 
 def _is_tiled(cell: Any, x: Any, h: Any) -> bool:
-    """Whether a call has many rows, and nothing else sees its operators."""
+    """Whether a call has many rows, and nothing observes its operators."""
     if type(x) is not Tensor or type(h) is not Tensor or x.dim() != 2:
         return False
     return (

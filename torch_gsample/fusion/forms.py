@@ -1,8 +1,8 @@
-"""How a layer computes the rows of a block: its arguments, narrowed.
+"""Forms in which a layer computes the rows of a block.
 
-A form takes the arguments of a call by name, and the block; the layer's result
-begins with the rows of the block. Which form a layer has is tried out, and
-compared with its rows on the whole batch.
+A form narrows the arguments of a call to a block; the layer's result begins
+with the rows of the block. A layer's form is found by trial, by comparison
+with its rows on the whole batch.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from torch_gsample.vertex.nn.fusible import both_ends
 
 
 class PlanError(Exception):
-    """A call that blocks do not serve, or no longer."""
+    """A call that cannot use blocks."""
 
 
 Arguments = dict[str, Any]
@@ -74,7 +74,7 @@ def block_at(edges: Any, level: int) -> Any:
 
 
 def as_block(values: Arguments, block: Any) -> Arguments:
-    """Of layers of :mod:`torch_gsample.vertex.nn`: these take blocks."""
+    """For layers of :mod:`torch_gsample.vertex.nn`, which accept blocks."""
     if isinstance(block, HeteroBlock):
         out = as_dicts(values, block)
         for name, value in values.items():
@@ -88,7 +88,7 @@ def as_block(values: Arguments, block: Any) -> Arguments:
             out[name] = plain(value)
     x = values['x']
     if isinstance(x, Tensor):
-        _check_rows(x, block.num_src)  # the layer takes the first
+        _check_rows(x, block.num_src)  # the layer selects the first rows
     else:
         out['x'] = _ends(x, block)
     out['edge_index'] = block
@@ -98,7 +98,7 @@ def as_block(values: Arguments, block: Any) -> Arguments:
 
 
 def as_pair(values: Arguments, block: Block) -> Arguments:
-    """Of layers that take sources and destinations."""
+    """For layers that accept a pair of sources and destinations."""
     out = _of_edges(values, block, lambda x: _ends(x, block))
     if isinstance(values.get('x'), (tuple, list)):
         out['x'] = _ends(values['x'], block)
@@ -108,14 +108,14 @@ def as_pair(values: Arguments, block: Block) -> Arguments:
 
 
 def as_square(values: Arguments, block: Block) -> Arguments:
-    """Of layers that take a graph alone: they compute all sources."""
+    """For layers with one feature tensor, which compute all sources."""
     if isinstance(values.get('x'), (tuple, list)):
         raise PlanError('x is not a tensor')
     return _of_edges(values, block, lambda x: first(x, max(block.size)))
 
 
 def as_dicts(values: Arguments, block: HeteroBlock) -> Arguments:
-    """Of layers that take all types in dicts: they compute all sources."""
+    """For layers with dicts of all types, which compute all sources."""
     out = dict(values)
     for name, value in values.items():
         if isinstance(value, Tensor) and value.dim():
@@ -156,9 +156,9 @@ def to_destinations(
 ) -> Arguments:
     """Returns the arguments of ``propagate`` for a block's destinations.
 
-    Values of vertices that messages read become pairs, whose second is the
-    first rows. What is read otherwise stays: where that is wrong, the layer
-    fails, or differs when it is tried.
+    Vertex values that messages read become pairs, with the first rows as
+    destinations. Other values do not change: if that is wrong, the layer fails
+    its trial, by an error or a difference.
 
     Args:
         layer (MessagePassing): The layer.
@@ -184,10 +184,10 @@ def to_destinations(
 
 
 def first(x: Tensor, count: int) -> Tensor:
-    """Returns rows of a tensor, which may be the first of more."""
+    """Returns the first rows of a tensor, which may itself be a part."""
     _check_rows(x, count)
     x = plain(x)
-    # The gradient of a slice would copy all rows.
+    # The gradient of a slice copies all rows.
     return x if x.shape[0] == count else x[:count]
 
 

@@ -1,4 +1,4 @@
-"""Fuses models written with PyG's layers."""
+"""Fusion of models written with PyG's layers."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -26,7 +26,7 @@ from torch_gsample.fusion.report import text_of
 from torch_gsample.torch_private import is_compiled
 from torch_gsample.vertex import nn as vertex_nn
 
-#: Below as many nodes of a batch, Python costs more than blocks save.
+#: With fewer nodes in a batch, Python costs more than blocks save.
 MIN_NODES = 4096
 #: Our layer for each of PyG's.
 _FUSED = {
@@ -49,7 +49,7 @@ class Fusion:
     """
 
     def __init__(self, model: nn.Module, state: State):
-        #: The model, which was changed in place.
+        #: The model, changed in place.
         self.model = model
         self._state = state
 
@@ -87,9 +87,9 @@ def fuse(
     reason.
 
     Args:
-        model (torch.nn.Module): The model: a stack of layers, ``to_hetero``'s,
-            or any other that calls PyG's layers.
-        min_nodes (int, optional): Smaller batches are not changed.
+        model (torch.nn.Module): The model: a stack of layers, one from
+            ``to_hetero``, or any other that calls PyG's layers.
+        min_nodes (int, optional): Smaller batches run unchanged.
         statistics (str, optional): With ``'all'``, a model whose norms need
             all rows (``BatchNorm`` in training, ``LayerNorm`` of graphs) runs
             on whole batches. With ``'computed'``, these norms use only the
@@ -101,7 +101,7 @@ def fuse(
         Fusion: ``report()`` describes the changes, ``undo()`` reverts them.
 
     Raises:
-        TypeError: If it is not a module.
+        TypeError: If ``model`` is not a module.
         ValueError: If it has no PyG layers, or is compiled, scripted,
             quantized, data-parallel, or a part of a fused model.
 
@@ -142,14 +142,14 @@ def unfuse(model: nn.Module) -> None:
     """Reverts :func:`fuse`; other models do not change.
 
     Args:
-        model (torch.nn.Module): A fused model, or a module that contains some.
+        model (torch.nn.Module): A fused model, or a module with fused models.
     """
     for module in list(model.modules()):
         restore_class(module)
 
 
 def _layers(model: nn.Module) -> Iterator[tuple[str, Any]]:
-    """The layers of a model that are in no other layer."""
+    """Yields the layers of a model that are not inside other layers."""
     inner: set[nn.Module] = set()
     for name, module in model.named_modules():
         if isinstance(module, MessagePassing) and module not in inner:
@@ -198,7 +198,7 @@ def _check(model: Any, min_nodes: Any, statistics: Any) -> None:
 
 
 def _check_parts(model: nn.Module) -> None:
-    """Layers of the model belong to fused models inside it."""
+    """Checks that no layer belongs to an outer fused model."""
     whole = [m for m in model.modules() if isinstance(m, FusedModel)]
     inside = {inner for m in whole for inner in m.modules()}
     for path, module in model.named_modules():

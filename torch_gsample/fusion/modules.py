@@ -1,4 +1,4 @@
-"""Classes that modules of a fused model get: of the same name, and forward."""
+"""Classes of the modules in a fused model: same name, other forward."""
 
 import copy
 import functools
@@ -47,11 +47,11 @@ _lock = threading.RLock()
 
 
 class _Fused:
-    """A module whose class was changed; copies and pickles are so, too."""
+    """A module with a changed class, which copies and pickles keep."""
 
-    #: What it is in a model: a key of ``_ROLES``.
+    #: Its role in a model: a key of ``_ROLES``.
     role: str
-    #: Its class before.
+    #: Its original class.
     original: type
     #: The class that computes it.
     base: type
@@ -63,7 +63,7 @@ class _Fused:
         return _restore, (*parts, make, args), *rest
 
     def __setstate__(self, state: Any) -> None:
-        # PyG's layers put a "propagate" of theirs into the class.
+        # PyG's layers set a "propagate" of their own in the class.
         with _as_base(self):
             self.__setstate__(state)
 
@@ -74,17 +74,17 @@ class _Fused:
         return change_class(out, self.role, known, None, self._replaced())
 
     def _replaced(self) -> type | None:
-        """Its class before, if another one computes it now."""
+        """The original class, if another class computes the module now."""
         return None if self.original is self.base else self.original
 
 
 def known_of(module: Any) -> Any:
-    """Properties of a module in its role."""
+    """Returns the properties of a module in its role."""
     return module.__dict__[f'_gsample_{module.role}']
 
 
 class FusedLayer(_Fused):
-    """A layer, which computes a block when its model says so."""
+    """A layer that computes a block in a call of its model."""
 
     _gsample_layer: tuple[State, Layer]
     #: The class of PyG's layer.
@@ -94,7 +94,7 @@ class FusedLayer(_Fused):
         """Calls the layer."""
         state, layer = self._gsample_layer
         call = current.call
-        # First what is soon decided: for few vertices, Python takes longest.
+        # Cheap tests first: with few vertices, Python dominates the time.
         if (
             call is None
             and len(args) > 1
@@ -141,7 +141,7 @@ class FusedLayer(_Fused):
             _left.layer = before
 
     def propagate(self, edge_index: Any, **kwargs: Any) -> Any:
-        """Computes messages in a kernel, if they could be captured."""
+        """Computes messages in a kernel, if they were captured."""
         if _left.layer is self:
             pyg: Any = self.layer_class
             return pyg.propagate(self, edge_index, **kwargs)
@@ -161,7 +161,7 @@ class FusedLayer(_Fused):
         return first_rows(out, Origin(layer, block.num_src), dim)
 
     def edge_updater(self, edge_index: Any, **kwargs: Any) -> Any:
-        """Computes a feature of edges in a kernel, if it could be captured."""
+        """Computes a feature of edges in a kernel, if it was captured."""
         if _left.layer is self:
             pyg: Any = self.layer_class
             return pyg.edge_updater(self, edge_index, **kwargs)
@@ -183,7 +183,7 @@ class FusedLayer(_Fused):
 
 
 class _Left(threading.local):
-    """The layer whose call is PyG's, as it has few vertices."""
+    """The layer that runs PyG's code, because it has few vertices."""
 
     layer: Any = None
 
@@ -192,7 +192,7 @@ _left = _Left()
 
 
 def _are_few(x: Any, min_nodes: int) -> bool:
-    """Whether features, or a pair of them, have fewer rows than would pay."""
+    """Whether features, or a pair of them, have too few rows for a kernel."""
     if isinstance(x, Tensor):
         return len(x) < min_nodes
     pair = x if isinstance(x, (tuple, list)) else ()
@@ -216,7 +216,7 @@ def _warn_outside(state: State, layer: Layer, args: Any, kwargs: Any) -> None:
 
 
 def _is_traced() -> bool:
-    """Whether a graph is made of what runs: that of PyG's own code."""
+    """Whether the call is being traced; then PyG's own code runs."""
     return torch.compiler.is_compiling() or torch.jit.is_tracing()
 
 
@@ -227,7 +227,7 @@ def _plain_edges(x: Any) -> Any:
 
 
 class FusedNorm(_Fused):
-    """A norm over all rows, which uses the computed ones by choice."""
+    """A norm over all rows that optionally uses only computed rows."""
 
     _gsample_norm: State
 
@@ -236,7 +236,7 @@ class FusedNorm(_Fused):
         own: Any = super().forward  # type: ignore[misc]
         call = current.call
         if call is not None and call.is_trial:
-            return x  # statistics differ by choice: all else is compared
+            return x  # statistics differ on purpose; compare all else
         if not isinstance(x, FirstRows) or x.row_dim:
             return own(x, *args, **kwargs)
         out = own(plain(x), *args, **kwargs)
@@ -252,7 +252,7 @@ class FusedProduct(_Fused, TypedProduct):
 
 
 class FusedModel(_Fused):
-    """A model, which has its layers compute blocks of a batch."""
+    """A model whose layers compute blocks of a batch."""
 
     _gsample_model: State
 
@@ -266,7 +266,7 @@ class FusedModel(_Fused):
         model: Any = self
         if not _is_served(model, state, args, kwargs):
             return own(*args, **kwargs)
-        if is_in_backward():  # of a checkpoint, which ends calls by errors
+        if is_in_backward():  # a checkpoint ends its calls by exceptions
             with BlockCall(state):
                 return own(*args, **kwargs)
         try:
@@ -276,14 +276,14 @@ class FusedModel(_Fused):
                 return own(*args, **kwargs)
         except Exception as error:
             failure = error
-        # If it is the model's or the batch's, the whole batch fails, too.
+        # An error of the model or the batch is raised again here.
         out = own(*args, **kwargs)
         _refuse(state, model.training, failure)
         return out
 
 
 def _is_served(model: nn.Module, state: State, args: Any, kwargs: Any) -> bool:
-    """Whether a call may compute blocks."""
+    """Whether a call can use blocks."""
     if model.training in state.refused:
         return False
     if state.steps is None and is_in_backward():
@@ -293,7 +293,7 @@ def _is_served(model: nn.Module, state: State, args: Any, kwargs: Any) -> bool:
         return False
     if state.steps is not None:
         return True
-    # A recorded tensor must not be empty, and needs gradients.
+    # Recording needs gradients and a tensor that is not empty.
     return (
         not torch.is_inference_mode_enabled()
         and edges.shape[1] > 0
@@ -303,13 +303,13 @@ def _is_served(model: nn.Module, state: State, args: Any, kwargs: Any) -> bool:
 
 def _plan(model: Any, state: State, args: Any, kwargs: Any) -> None:
     with _lock:
-        if model.training in state.refused:  # by another thread meanwhile
+        if model.training in state.refused:  # refused by another thread
             raise PlanError(state.refused[model.training])
         if state.steps is None:
             try:
                 make_plan(model, state, type(model).base, args, kwargs)
             except Exception as error:
-                # Known before others may plan.
+                # Recorded under the lock, before another thread plans.
                 _refuse(state, model.training, error, stacklevel=6)
                 raise
             if state.verbose:
@@ -359,15 +359,15 @@ def change_class(
     base: type | None = None,
     original: type | None = None,
 ) -> Any:
-    """Gives a module the class of a part of a fused model.
+    """Changes the class of a module to that of a part of a fused model.
 
     Args:
         module (torch.nn.Module): The module.
         role (str): ``'layer'``, ``'model'``, ``'norm'``, ``'cell'`` or
             ``'product'``.
         known (Any): Its properties.
-        base (Type, optional): The class that computes it; its own if None.
-        original (Type, optional): Its class before; its own if None.
+        base (Type, optional): The class that computes it; default: its own.
+        original (Type, optional): Its original class; default: its own.
 
     Returns:
         torch.nn.Module: The module.
@@ -380,19 +380,19 @@ def change_class(
         '__qualname__': known_base.__qualname__,
         '__doc__': known_base.__doc__,
         **{'role': role, 'original': original, 'base': known_base},
-        f'{role}_class': original,  # also if it has another role
+        f'{role}_class': original,  # also for modules with two roles
     }
     if role == 'model':
         fields['forward'] = _with_signature(kind.forward, known_base.forward)
         READERS.add(known)
-    # A class for each: some modules change what their class has.
+    # One class per module, as some modules modify their class.
     module.__class__ = type(known_base.__name__, (kind, known_base), fields)
     module.__dict__[f'_gsample_{role}'] = known
     return module
 
 
 def restore_class(module: Any) -> None:
-    """Gives a module back the class that it had."""
+    """Restores the original class of a module."""
     while isinstance(module, _Fused):
         known = module.__dict__.pop(f'_gsample_{module.role}')
         if module.role == 'model':

@@ -1,8 +1,8 @@
 """Records a call of a model, and plans the blocks of its layers.
 
-A layer computes the rows that later layers read. How many layers are between
-its output and the model's, the autograd graph of a recorded call says. The
-plan is tried out on the same batch before it is used.
+A layer computes the rows that later layers read. The autograd graph of the
+recorded call tells the number of layers between its output and the model's.
+The plan is tested on the same batch before use.
 """
 
 import functools
@@ -32,27 +32,27 @@ from torch_gsample.fusion.rows import UnseenRowsError, plain
 from torch_gsample.fusion.twin import twin_of
 from torch_gsample.torch_private import is_view, tree_leaves, tree_map
 
-#: Larger parameters are embeddings: no gate that starts at zero.
+#: Larger parameters are embeddings, not gates that start at zero.
 _MOST_NOISE = 1 << 22
-#: Elements that are compared at a time.
+#: Number of elements compared at once.
 _PART = 1 << 20
-#: How far results may be from those of the whole batch, of its largest.
+#: Tolerances, relative to the largest value of the whole batch.
 _TOLERANCE = {torch.float64: 1e-9, torch.float32: 3e-5}
 
 
 class _Recorded(NamedTuple):
-    """A call of a layer: its form, and the nodes of autograd it ends at."""
+    """A recorded call of a layer: its form, and its autograd nodes."""
 
     layer: Layer
     nodes: list[Any]
     form: str | None
     note: str
-    #: The hops of its batch; None if its edges are not those of one.
+    #: Number of hops of its batch; None for edges without a batch.
     num_hops: int | None
 
 
 class _Recorder(Call):
-    """A call of a model on a whole batch, whose layers are recorded."""
+    """A call of a model on a whole batch that records its layers."""
 
     is_trial = True
 
@@ -63,7 +63,7 @@ class _Recorder(Call):
     def _run(
         self, module: Any, layer: Layer, forward: Any, args: Any, kwargs: Any
     ) -> Any:
-        # With inputs that require gradients, outputs do, without parameters.
+        # Make outputs require gradients, even without parameters.
         args, kwargs = tree_map(_with_gradient, (args, kwargs))
         values = layer.bind(args, kwargs)
         out = forward(*args, **kwargs)
@@ -90,7 +90,7 @@ class _Recorder(Call):
 
 
 def _marked(x: Tensor) -> Tensor:
-    """Returns a tensor that has a node of its own; the same if it can be."""
+    """Returns a tensor with its own autograd node, in place if possible."""
     if not x.requires_grad or x.is_leaf or is_view(x):
         out: Tensor = _with_gradient(x).clone()
         return out
@@ -109,7 +109,7 @@ def _copy(x: Any) -> Any:
 
 
 def _without_values() -> Any:
-    """Makes autograd record nodes, which are all that is read of its graph."""
+    """Makes autograd record nodes without saved values."""
 
     def read(_: None) -> Tensor:
         raise PlanError('it computes gradients itself')
@@ -124,20 +124,20 @@ def make_plan(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> None:
-    """Plans the blocks of a model, and tries them.
+    """Plans the blocks of a model, and tests the plan.
 
-    What runs is a twin of the model with perturbed parameters, as one that is
-    zero would hide errors behind it.
+    A twin of the model with perturbed parameters runs, because parameters that
+    are zero would hide errors.
 
     Args:
         model (torch.nn.Module): The model.
-        state (State): Its state, which gets the plan.
+        state (State): Its state, to which the plan is added.
         base (Type): The class whose ``forward`` computes it.
-        args (Tuple): The arguments of a call.
-        kwargs (Dict[str, Any]): Those that have names.
+        args (Tuple): The positional arguments of a call.
+        kwargs (Dict[str, Any]): Its keyword arguments.
 
     Raises:
-        PlanError: If blocks do not serve it.
+        PlanError: If the model cannot use blocks.
     """
     try:
         devices = {x.device for x in model.parameters() if x.is_cuda}
@@ -147,7 +147,7 @@ def make_plan(
             state.steps = _plan(state, forward, args, kwargs)
     except PlanError:
         raise
-    except Exception as error:  # of a call that no user asked for
+    except Exception as error:  # the user did not request this call
         text = str(error).split('\n')[0]
         raise PlanError(f'{type(error).__name__}: {text}') from error
 
@@ -155,7 +155,7 @@ def make_plan(
 def _plan(
     state: State, forward: Callable[..., Any], args: Any, kwargs: Any
 ) -> list[Step]:
-    """Records a call, and tries its plan on the same batch."""
+    """Records a call, and tests its plan on the same batch."""
     recorder = _Recorder(state)
     with torch.enable_grad(), _without_values(), recorder:
         whole = forward(*args, **kwargs)
@@ -176,7 +176,7 @@ def _plan(
 
 
 def _perturbed(model: nn.Module) -> dict[Tensor, Tensor]:
-    """Other parameters for those of a model."""
+    """Returns perturbed copies of a model's parameters."""
     out: dict[Tensor, Tensor] = {}
     for value in model.parameters():
         if value.is_floating_point() and value.numel() <= _MOST_NOISE:
@@ -214,7 +214,7 @@ def _are_close(x: Tensor, y: Tensor) -> bool:
         return torch.equal(x, y)
     if not x.numel():
         return True
-    # A part at a time: what is compared may be most of the memory in use.
+    # In parts, as the outputs may be most of the memory in use.
     parts = list(zip(x.split(_PART), y.split(_PART), strict=True))
     largest = max(
         float(y.abs().nan_to_num_(0.0, 0.0, 0.0).max()) for _, y in parts
@@ -300,7 +300,7 @@ def _has(out: Any, whole: Any, count: int) -> bool:
 
 
 def _levels(calls: list[_Recorded], whole: Any) -> list[int]:
-    """The hops up to which outputs of layers are read.
+    """Returns the number of hops up to which each layer's output is read.
 
     Of each node of the autograd graph, the most layers on a path from the
     outputs of the model; layers that run on whole batches read all. What no
@@ -333,7 +333,7 @@ def _levels(calls: list[_Recorded], whole: Any) -> list[int]:
 
 
 def _order(roots: list[Any]) -> list[Any]:
-    """The nodes of an autograd graph, each after those that it reads."""
+    """Returns the nodes of an autograd graph in topological order."""
     out, seen = [], set()
     stack = [(root, False) for root in roots]
     while stack:

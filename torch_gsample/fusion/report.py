@@ -1,4 +1,4 @@
-"""Reports on fused models."""
+"""Reports of fused models."""
 
 import sys
 
@@ -57,7 +57,7 @@ def _kind(state: State, layer: Layer) -> str:
 
 
 def _blocks(state: State, steps: list[Step]) -> list[str]:
-    """Says once what all calls of a layer have in common."""
+    """Describes the distinct calls of a layer."""
     if state.steps is None or len(state.refused) == 2:
         return []
     if not steps:

@@ -1,7 +1,7 @@
-"""Which operations of torch treat each row of a tensor by itself.
+"""Rules for torch operations that process each row of a tensor independently.
 
-A rule says in which dimension the rows of a result are. Operations without a
-rule are taken for such as mix rows.
+A rule returns the dimension of the rows in a result. Operations without a rule
+are assumed to mix rows.
 """
 
 from collections.abc import Callable
@@ -11,9 +11,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-#: Fields of a tensor that show its rows elsewhere, or without a guard.
+#: Fields of a tensor that move its rows, or bypass the checks.
 MOVING_FIELDS = frozenset(('T', 'mT', 'H', 'mH', 'data', 'real', 'imag'))
-#: What does not read values.
+#: Fields and methods that read no values.
 FIELDS = frozenset(
     (
         'size dim stride numel __len__ nelement ndimension element_size '
@@ -31,7 +31,7 @@ class MixedError(Exception):
     """An operation mixes rows."""
 
 
-#: Takes the arguments of an operation, and the tensor whose rows they are.
+#: Takes the arguments of an operation, and the tensor with the rows.
 Kind = Callable[[Any, Any, Any], int]
 
 
@@ -57,7 +57,7 @@ def _is_pointwise(name: str) -> bool:
 
 
 def tensors_of(args: Any, kwargs: Any, kind: type) -> list[Any]:
-    """Returns the tensors of a class among arguments, and in lists."""
+    """Returns tensors of a class among arguments, including lists."""
     out = []
     for value in (*args, *kwargs.values()):
         if isinstance(value, kind):
@@ -77,9 +77,9 @@ def is_alone(args: Any, kwargs: Any) -> bool:
 
 
 def takes_all(first: Any, rest: tuple[Any, ...], dims: int) -> bool:
-    """Whether an index takes all rows, and leaves them where they are."""
+    """Whether an index selects all rows in their positions."""
     tensors = [x for x in rest if isinstance(x, (Tensor, list))]
-    if len(tensors) > 1:  # these dimensions come first
+    if len(tensors) > 1:  # indexed dimensions move to the front
         return False
     if first is Ellipsis:
         return len([x for x in rest if x is not None]) < dims
@@ -87,7 +87,7 @@ def takes_all(first: Any, rest: tuple[Any, ...], dims: int) -> bool:
 
 
 def are_among(index: Any, count: int) -> bool:
-    """Whether an index of rows takes some of the first."""
+    """Whether an index only selects among the first rows."""
     if isinstance(index, bool):
         return False
     if isinstance(index, int):
@@ -108,7 +108,7 @@ def are_among(index: Any, count: int) -> bool:
 
 
 def shown(index: Any) -> str:
-    """Returns the text of an index, for errors."""
+    """Returns an index as text, for errors."""
     if isinstance(index, slice):
         ends = ('' if x is None else x for x in (index.start, index.stop))
         return '[{}:{}]'.format(*ends)
@@ -121,7 +121,7 @@ def shown(index: Any) -> str:
 
 
 def same(args: Any, kwargs: Any, rows: Any) -> int:
-    """Of functions of each element: rows stay."""
+    """For elementwise functions: rows keep their dimension."""
     return rows.row_dim
 
 
@@ -139,7 +139,7 @@ def _argument(args: Any, kwargs: Any, place: int, default: Any) -> Any:
 
 
 def _dims(value: Any, rows: Any, more: int = 0) -> list[int]:
-    """The dimensions that an argument names; all if it is None."""
+    """Returns the dimensions of an argument."""
     if value is None:
         raise MixedError('over all dimensions')
     values = value if isinstance(value, (tuple, list)) else (value,)
@@ -152,7 +152,7 @@ def _dims(value: Any, rows: Any, more: int = 0) -> list[int]:
 
 
 def _reduces(place: int) -> Kind:
-    """Of reductions: dimensions before the rows may be gone."""
+    """For reductions: dimensions before the rows may disappear."""
 
     def rule(args: Any, kwargs: Any, rows: Any) -> int:
         other = args[1] if len(args) > 1 else kwargs.get('other')
@@ -168,7 +168,7 @@ def _reduces(place: int) -> Kind:
 
 
 def _along(place: int, default: Any, drops: bool = False) -> Kind:
-    """Of operations along a dimension."""
+    """For operations along a dimension."""
 
     def rule(args: Any, kwargs: Any, rows: Any) -> int:
         dims = _dims(_argument(args, kwargs, place, default), rows)
@@ -178,7 +178,7 @@ def _along(place: int, default: Any, drops: bool = False) -> Kind:
 
 
 def _adds(default: Any) -> Kind:
-    """Of operations that insert a dimension."""
+    """For operations that insert a dimension."""
 
     def rule(args: Any, kwargs: Any, rows: Any) -> int:
         dim = _dims(_argument(args, kwargs, 1, default), rows, 1)[0]
@@ -195,7 +195,7 @@ def _reshapes(args: Any, kwargs: Any, rows: Any) -> int:
         raise MixedError()
     if not shape or shape[0] not in (-1, count):
         raise MixedError('to another number of rows')
-    # With the first dimension as it was, each row stays in its place.
+    # If the first dimension does not change, rows keep their positions.
     size = prod(n for n in shape if n != -1)
     if shape[0] == -1 and size * count != rows.numel():
         raise MixedError('to another number of rows')
@@ -220,7 +220,7 @@ def _permutes(args: Any, kwargs: Any, rows: Any) -> int:
 
 
 def _projects(args: Any, kwargs: Any, rows: Any) -> int:
-    """Of products with a matrix on the right."""
+    """For products with a matrix on the right."""
     others = tensors_of(args[1:], kwargs, type(rows))
     if args[0] is not rows or others or rows.row_dim or rows.dim() < 2:
         raise MixedError('over the rows')
@@ -261,7 +261,7 @@ _DUNDERS = {
     **{'and': 'bitwise_and', 'or': 'bitwise_or', 'xor': 'bitwise_xor'},
     **{'invert': 'bitwise_not'},
 }
-#: Row by row, and more than one operator of torch.
+#: Rowwise functions that are more than one operator of torch.
 _POINTWISE = frozenset(
     (
         'dropout dropout_ alpha_dropout prelu logsigmoid softsign tanhshrink '
@@ -305,7 +305,7 @@ _KINDS: dict[str, Kind] = {
     'group_norm': _normalizes_group,
     **dict.fromkeys(RECURRENT, _recurs),
 }
-#: Rules of operations whose tensors are all aligned, by broadcasting.
+#: Rules of operations that align all their tensors by broadcasting.
 ALIGNING = frozenset(
     (same, _selects, _KINDS['cat'], _KINDS['stack'], _KINDS['max'])
 )

@@ -1,9 +1,9 @@
-"""A tensor of the rows that were computed, of more that the model has.
+"""A tensor with only the computed rows of a layer's output.
 
-Operations that treat each row by itself keep them. Where operands have
-different numbers of rows, results have those that all of them have: the rows
-of a batch are in the order of hops, and each operand has the first of them. An
-operation that may read other rows raises an error.
+Operations that process rows independently keep the class. If operands have
+different numbers of rows, the result has the smallest number: the rows of a
+batch are in the order of hops, and each operand has the first of them.
+Operations that may read other rows raise an error.
 """
 
 from collections.abc import Callable
@@ -22,11 +22,11 @@ from torch_gsample.torch_private import (
 
 
 class Origin(NamedTuple):
-    """Where rows come from.
+    """Origin of the rows.
 
     Args:
-        layer (Any): The layer that computed them; its text names it.
-        num_rows (int): The rows that it would compute of the whole batch.
+        layer (Any): The layer that computed them, as text in errors.
+        num_rows (int): Number of rows of its output on the whole batch.
     """
 
     layer: Any
@@ -34,17 +34,17 @@ class Origin(NamedTuple):
 
 
 class UnseenRowsError(IndexError):
-    """Something reads rows that a layer did not compute."""
+    """An operation reads rows that a layer did not compute."""
 
 
 class FirstRows(Tensor):
     """The first rows of a tensor with a row for each node of a batch."""
 
-    #: Where the rows come from.
+    #: Origin of the rows.
     origin: Origin
-    #: The dimension that they are in.
+    #: The dimension of the rows.
     row_dim: int = 0
-    #: How many they are.
+    #: The number of rows.
     num_rows: int
 
     @classmethod
@@ -73,8 +73,8 @@ def first_rows(tensor: Tensor, origin: Origin, row_dim: int = 0) -> FirstRows:
 
 
 def plain(value: Any) -> Any:
-    """Returns a tensor without its class; other values as they are."""
-    # Not the tensor that it was made of: hooks of gradients are its own.
+    """Returns a tensor without its class; other values unchanged."""
+    # A new tensor, as hooks on gradients belong to the original one.
     return value.as_subclass(Tensor) if isinstance(value, FirstRows) else value
 
 
@@ -121,7 +121,7 @@ def _refusal(name: str) -> _Rule:
 
 
 def _backward(function: Any, args: Any, kwargs: Any) -> Any:
-    if is_in_backward():  # a checkpoint goes on with gradients that it got
+    if is_in_backward():  # a checkpoint continues with its gradients
         return function(*args, **kwargs)
     return _refusal('backward')(function, args, kwargs)
 
@@ -141,11 +141,11 @@ def unseen(
 
 
 class _Keeping:
-    """Calls an operation that treats each row by itself.
+    """Calls an operation that processes rows independently.
 
     Args:
         name (str): The operation.
-        kind (Callable): Says in which dimension the rows of the result are;
+        kind (Callable): Returns the dimension of the rows in the result;
             raises a :class:`row_rules.MixedError` if it mixes them.
     """
 
@@ -153,7 +153,7 @@ class _Keeping:
         self._name, self._kind = name, kind
         self._in_place = name.endswith('_') and name[-2:-1] != '_'
         self._in_place |= name.startswith('__i') and name != '__invert__'
-        #: Whether each element is a function of that of a tensor.
+        #: Whether the operation is elementwise and not in place.
         self._is_simple = kind is row_rules.same and not self._in_place
 
     def __call__(self, function: Any, args: Any, kwargs: Any) -> Any:
@@ -189,7 +189,7 @@ class _Keeping:
 
     def _wrapped(self, out: Any, origin: Origin, count: int, dim: Any) -> Any:
         if isinstance(out, Tensor):
-            if isinstance(out, FirstRows):  # in place
+            if isinstance(out, FirstRows):  # operation in place
                 return out
             if out.dim() <= dim or out.shape[dim] != count:
                 raise row_rules.MixedError()
@@ -211,7 +211,7 @@ class _Keeping:
 
 
 class _Cut:
-    """Takes the rows that all operands of an operation have."""
+    """Narrows operands to the rows that all of them have."""
 
     def __init__(self, kind: Any, first: FirstRows, count: int):
         self._dim, self._count = first.dim(), count
@@ -243,7 +243,7 @@ class _Cut:
 
 def _index(function: Any, args: Any, kwargs: Any) -> Any:
     rows, index = args
-    if not isinstance(rows, FirstRows):  # something indexed by rows
+    if not isinstance(rows, FirstRows):  # rows used as an index
         index = index[0] if isinstance(index, tuple) else index
         found = row_rules.tensors_of((index,), {}, FirstRows)
         raise unseen('an index by them', found[0])
@@ -272,10 +272,10 @@ def _index(function: Any, args: Any, kwargs: Any) -> Any:
 
 
 def _of_columns(rows: Tensor, index: Any) -> Tensor:
-    """Returns ``rows[index]``, an index of other dimensions than the first.
+    """Returns ``rows[index]`` for an index of dimensions after the first.
 
-    The gradient of ``rows[:, 0]`` would be a copy, filled with zeros before:
-    that of a dimension of size 1 is a view.
+    The gradient of ``rows[:, 0]`` would be a copy filled with zeros; for a
+    dimension of size 1, it is a view.
     """
     if (
         isinstance(index, tuple)

@@ -13,14 +13,13 @@ from torch_gsample.vertex.capture.propagate import share_capture
 def twin_of(model: nn.Module, parameters: dict[Tensor, Tensor]) -> Any:
     """Returns a model that computes the same, in evaluation mode.
 
-    It has modules of its own: while it runs, no other thread finds other
-    parameters or another mode in the model, and what modules remember of a
-    call (a cache, a last output) is forgotten with it. Buffers and all that is
-    not a module are shared.
+    It has modules of its own. So other threads do not see its parameters and
+    its mode, and what modules remember of a call (a cache, a last output) is
+    dropped with it. Buffers and all objects that are not modules are shared.
 
     Args:
         model (torch.nn.Module): The model.
-        parameters (Dict[Tensor, Tensor]): Those that are others in the twin.
+        parameters (Dict[Tensor, Tensor]): Replacements of parameters.
 
     Returns:
         torch.nn.Module: The twin.
@@ -43,10 +42,10 @@ def twin_of(model: nn.Module, parameters: dict[Tensor, Tensor]) -> Any:
 
 
 def _mapped(value: Any, twins: dict[nn.Module, Any]) -> Any:
-    """Returns a value with twins in the place of modules.
+    """Returns a value with modules replaced by their twins.
 
-    Looked into are lists, tuples, dictionaries, methods, partial functions,
-    and what functions enclose.
+    Searches lists, tuples, dictionaries, methods, partial functions and
+    closures.
     """
     kind = type(value)
     if isinstance(value, nn.Module):
@@ -72,7 +71,7 @@ def _enclosing_twins(function: Any, twins: dict[nn.Module, Any]) -> Any:
     for cell in function.__closure__:
         try:
             found = twins.get(cell.cell_contents)
-        except (ValueError, TypeError):  # it is empty, or has no hash
+        except (ValueError, TypeError):  # an empty cell, or no hash
             found = None
         cells.append(cell if found is None else types.CellType(found))
     out = types.FunctionType(

@@ -1,4 +1,4 @@
-"""A tensor that notes whether others than its first rows are read."""
+"""A tensor that records whether rows other than its first ones are read."""
 
 from typing import Any
 
@@ -19,14 +19,14 @@ class Reads:
 
     def __init__(self, name: str):
         self.name = name
-        #: What needs all rows, in words; empty while nothing does.
+        #: The operation that needs all rows; empty until there is one.
         self.reason = ''
 
 
 class WatchedRows(Tensor):
     """All rows of a model's output, of which the first may suffice.
 
-    Each operation is done; and tried on the first rows alone, as
+    Each operation runs, and is also tested on the first rows only, as
     :class:`FirstRows`.
     """
 
@@ -67,7 +67,7 @@ class WatchedRows(Tensor):
 def watched_rows(
     tensor: Tensor, reads: Reads, count: int, row_dim: int = 0
 ) -> Tensor:
-    """Returns a tensor that notes whether only its first rows are read."""
+    """Returns a tensor that records whether only its first rows are read."""
     out = tensor.as_subclass(WatchedRows)
     out.reads, out.count, out.row_dim = reads, count, row_dim
     out.total = tensor.shape[row_dim]
@@ -87,7 +87,7 @@ def _is_field(function: Any) -> bool:
 
 
 def _checked(function: Any, tried: Any, out: Any, rows: WatchedRows) -> Any:
-    """Notes whether the first rows suffice for an operation."""
+    """Records whether the first rows suffice for an operation."""
     reads = rows.reads
     devices = [rows.device] if rows.is_cuda else []
     args, kwargs = tried

@@ -1,7 +1,7 @@
-"""Lets a sampler see several batches at a time.
+"""Groups of batches that are sampled in one run.
 
-Numbered batches of indices come in; groups of them go to whoever samples, and
-what was sampled comes out one by one.
+Numbered batches of indices come in. Groups of them go to the sampler, and
+their samples come out one by one.
 """
 
 import multiprocessing
@@ -19,12 +19,12 @@ from torch_gsample.rng import batch_scope
 from torch_gsample.samplers.neighbor.graph_sampler import GraphSampler
 from torch_gsample.torch_private import ExceptionWrapper
 
-#: How many batches are there to measure with.
+#: Number of batches to measure with.
 _MEASURED = 32
 
 
 class _Failed:
-    """What failed in this process."""
+    """An exception of this process, in place of a batch."""
 
     def __init__(self, error: Exception):
         self.error = error
@@ -36,11 +36,11 @@ class _Failed:
 class Group(list):
     """Batches that are sampled in one run: their indices, or their samples.
 
-    The last one may be what failed there.
+    The last item may be an error.
     """
 
     def items(self) -> Iterator[Any]:
-        """Yields them, and raises what failed."""
+        """Yields the items; raises an error when it is reached."""
         for item in self:
             if isinstance(item, (_Failed, ExceptionWrapper)):
                 item.reraise()
@@ -53,15 +53,15 @@ def grouped(
     total: int = sys.maxsize,
     num_workers: int = 0,
 ) -> Iterator[Any]:
-    """Makes groups of batches, and leaves single ones as they are.
+    """Groups batches; a group of one stays a single batch.
 
-    Groups end so that all workers have some of the last batches.
+    Groups are small enough that all workers get some of the last batches.
 
     Args:
-        batches (Iterable[Any]): The batches of a pass.
-        size (Callable): Returns how many batches the next group has.
-        total (int, optional): How many batches there are.
-        num_workers (int, optional): How many workers take turns.
+        batches (Iterable[Any]): The batches of an epoch.
+        size (Callable): Returns the size of the next group.
+        total (int, optional): Number of batches.
+        num_workers (int, optional): Number of workers, which take turns.
     """
     rest, done = iter(batches), 0
     while True:
@@ -74,7 +74,7 @@ def grouped(
 
 
 def one_by_one(batches: Iterable[Any]) -> Iterator[Any]:
-    """Takes groups apart, and what is computed of their items (a ``map``)."""
+    """Yields the items of groups, and of maps over them."""
     for item in batches:
         if isinstance(item, Group):
             yield from item.items()
@@ -85,9 +85,9 @@ def one_by_one(batches: Iterable[Any]) -> Iterator[Any]:
 
 
 def sample_group(loader: Any, sampler: GraphSampler, group: Group) -> Group:
-    """Samples the batches of a group, each as it is alone.
+    """Samples the batches of a group; each is as if sampled alone.
 
-    If a batch fails, those before it are returned, and what failed.
+    If a batch fails, the batches before it are returned, then its error.
 
     Args:
         loader (NodeLoader or LinkLoader): One of our loaders.
@@ -100,7 +100,7 @@ def sample_group(loader: Any, sampler: GraphSampler, group: Group) -> Group:
             [index.number for index in group],
             getattr(loader, 'neg_sampling', None),
         )
-    except Exception as error:  # its own batch says so again
+    except Exception as error:  # the failing batch raises it again
         out = _sample_each(loader, group)
         if not isinstance(out[-1], (_Failed, ExceptionWrapper)):
             warnings.warn(
@@ -134,11 +134,12 @@ def _sample_each(loader: Any, group: Group) -> Group:
 
 
 def search_look_ahead(loader: Any, sampler: GraphSampler) -> None:
-    """Goes on to measure what look-ahead is fastest, before a pass begins.
+    """Continues to measure the fastest look-ahead, before an epoch begins.
 
-    Batches of seeds that lie evenly among those of the loader are sampled, as
-    whoever makes the batches will do it. Processes that are not forked would
-    have to compile what is measured.
+    Evenly spaced seeds of the loader are sampled under the modes and threads
+    of whichever process or thread makes the batches. Workers that are not
+    forked would have to compile the measured programs, so nothing is measured
+    for them.
     """
     forks = is_forking(loader)
     workers, size = loader.num_workers, loader.batch_size
@@ -146,7 +147,7 @@ def search_look_ahead(loader: Any, sampler: GraphSampler) -> None:
         return
     try:
         total = len(loader)
-    except TypeError:  # of an index sampler without a length
+    except TypeError:  # an index sampler has no length
         return
 
     def seeds() -> list[torch.Tensor]:
@@ -160,7 +161,7 @@ def search_look_ahead(loader: Any, sampler: GraphSampler) -> None:
 
 
 def is_forking(loader: Any) -> bool:
-    """Whether workers have what their parent has when a pass begins."""
+    """Whether workers inherit their parent's state at an epoch's start."""
     context = loader.multiprocessing_context or multiprocessing
     return loader.num_workers > 0 and context.get_start_method() == 'fork'
 
@@ -173,7 +174,7 @@ def _nodes(inputs: Any) -> torch.Tensor:
 
 @contextmanager
 def _as_made(loader: Any) -> Iterator[None]:
-    """The modes and the threads of whoever makes batches."""
+    """Sets the modes and the threads of whichever makes batches."""
     threads = torch.get_num_threads()
     try:
         if loader.num_workers > 0:

@@ -1,6 +1,6 @@
-"""Features stored in fewer bits, which become float32 in batches.
+"""Narrow features that become float32 in batches.
 
-Attributes of a graph come in; what is collected as float32, and how, goes out.
+Attributes of a graph come in; those to widen, with their scales, go out.
 """
 
 from collections.abc import Iterator
@@ -12,30 +12,30 @@ from torch_geometric.data import Data, HeteroData
 
 from torch_gsample.ops import gather_rows
 
-#: Ends the name of the attribute that has the scales of int8 rows.
+#: Suffix of the attribute with the scales of int8 rows.
 _SCALE = '_scale'
 
 
 class Narrow(NamedTuple):
-    """An attribute ``[num_nodes, *]`` in fewer bits."""
+    """An attribute ``[num_nodes, *]`` of a narrow dtype."""
 
     key: str
     value: Tensor
-    #: float32 ``[num_nodes]``, of int8.
+    #: float32 ``[num_nodes]``, of int8 attributes only.
     scale: Tensor | None
 
     def gather(self, index: Tensor) -> Tensor:
-        """Returns some of its rows in float32."""
+        """Returns selected rows in float32."""
         return gather_rows(self.value, index, self.scale, widen=True)
 
     def take_scale(self, store: Any) -> None:
-        """Removes the scales, which are no features of their own."""
+        """Removes the scales, which are not features themselves."""
         if self.scale is not None:
             del store[self.key + _SCALE]
 
 
 def narrow_tensors(data: Any, store: Any) -> Iterator[Narrow]:
-    """Finds the attributes of nodes that become float32."""
+    """Yields the node attributes that become float32."""
     for key, value in store.items():
         if (
             type(value) is not Tensor
@@ -54,8 +54,8 @@ def check_narrow(name: str, data: Any) -> None:
     """Checks the graph of a loader that widens features.
 
     Raises:
-        ValueError: If its features are in stores, or would be copied whole
-            for each batch, or need gradients, or lack scales.
+        ValueError: If its features are in stores, not contiguous (then each
+            batch would copy them whole), need gradients, or lack scales.
     """
     if not isinstance(data, (Data, HeteroData)):
         raise ValueError(

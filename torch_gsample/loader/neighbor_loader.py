@@ -19,10 +19,10 @@ from torch_gsample.samplers.neighbor.node_wise import (
     NumNeighborsType,
 )
 
-#: Options of the sampler, all but the graph and the fan-outs.
+#: Options of the sampler without the graph and the fan-outs.
 _OF_SAMPLER = list(signature(NeighborSampler).parameters.values())[2:]
 
-#: Arguments of both loaders that their samplers or PyG's loaders take.
+#: Arguments of both loaders that go to their samplers or to PyG's loaders.
 _SHARED = (
     'replace subgraph_type disjoint temporal_strategy time_attr weight_attr '
     'transform transform_sampler_output is_sorted filter_per_worker directed'
@@ -30,11 +30,11 @@ _SHARED = (
 
 
 def _passed_on(arguments: dict[str, Any], *names: str) -> dict[str, Any]:
-    """Returns the options of a constructor, and its arguments of these names.
+    """Returns the options of a constructor, and selected arguments.
 
     Args:
         arguments (Dict[str, Any]): Its ``locals()``.
-        *names (str): Those that the other loader does not have.
+        *names (str): Arguments that only this loader has.
     """
     passed = {name: arguments[name] for name in (*_SHARED, *names)}
     return {**arguments['options'], **passed}
@@ -60,8 +60,8 @@ def _read_sampler(
 ) -> BaseSampler:
     """Returns the graph sampler of a loader, and removes its options.
 
-    Of the ``samplers``, ours comes before PyG's, unless it is one of indices,
-    which torch's loader calls so, too.
+    Of ``samplers``, ours takes precedence over PyG's argument, unless it is
+    an index sampler, torch's argument of the same name.
     """
     defaults = {p.name: p.default for p in _OF_SAMPLER}
     options = {k: kwargs.pop(k) for k in defaults if k in kwargs}
@@ -111,7 +111,7 @@ class NeighborLoader(NodeBatches, pyg_loader.NeighborLoader):
     Args:
         data (Data or HeteroData or (FeatureStore, GraphStore)): The graph.
         num_neighbors (List[int] or Dict, optional): Neighbours to sample at
-            each hop; needed unless ``sampler`` is given.
+            each hop; required without a ``sampler``.
         input_nodes (torch.Tensor or str or Tuple, optional): The seeds.
         input_time (torch.Tensor, optional): The times of the seeds.
         transform (Callable, optional): Transforms a batch.
@@ -122,7 +122,7 @@ class NeighborLoader(NodeBatches, pyg_loader.NeighborLoader):
             :class:`NeighborSampler`. An index sampler, torch's argument of
             the same name, is passed to torch's loader.
         prefetch (int, optional): Number of batches that a thread prefetches;
-            with workers, for which it joins features. Only ``transform`` runs
+            with workers, the thread only joins features. ``transform`` runs
             in the caller's thread. (default: 2, but 0 for a ``sampler`` that
             trains, or that is not a :class:`KeyedSampler`, because its draws
             may depend on the thread)
@@ -189,7 +189,7 @@ class NeighborLoader(NodeBatches, pyg_loader.NeighborLoader):
         graph_sampler = _read_sampler(
             name, data, num_neighbors, samplers, kwargs
         )
-        # Lightning makes the loader again of its attributes.
+        # Lightning recreates the loader from its attributes.
         self.neighbor_sampler = graph_sampler
         self._init_nodes(data, graph_sampler, input_nodes, kwargs)
 
@@ -205,7 +205,7 @@ class LinkNeighborLoader(LinkBatches, pyg_loader.LinkNeighborLoader):
     Args:
         data (Data or HeteroData or (FeatureStore, GraphStore)): The graph.
         num_neighbors (List[int] or Dict, optional): Neighbours to sample at
-            each hop; needed unless ``sampler`` is given.
+            each hop; required without a ``sampler``.
         edge_label_index (torch.Tensor or EdgeType or Tuple, optional): The
             seed edges.
         edge_label (torch.Tensor, optional): The labels of the seed edges.
@@ -213,8 +213,8 @@ class LinkNeighborLoader(LinkBatches, pyg_loader.LinkNeighborLoader):
         neg_sampling (NegativeSampling, optional): As in PyG; ours adds hard,
             shared and in-batch negatives.
         neg_sampling_ratio (float, optional): As in PyG.
-        **options (optional): As of :class:`NeighborLoader`.
-            With ``static_shapes``, seed edges are not padded.
+        **options (optional): As in :class:`NeighborLoader`. With
+            ``static_shapes``, seed edges are not padded.
 
     Raises:
         ImportError: If ``progress`` is set and rich is not installed.
@@ -255,7 +255,7 @@ class LinkNeighborLoader(LinkBatches, pyg_loader.LinkNeighborLoader):
         )
         if graph_sampler not in samplers:
             _check_times(name, edge_label_time, time_attr)
-        # Lightning makes the loader again of its attributes.
+        # Lightning recreates the loader from its attributes.
         self.neighbor_sampler = graph_sampler
         seeds = edge_label_index, edge_label, edge_label_time
         self._init_links(data, graph_sampler, seeds, kwargs)

@@ -64,7 +64,7 @@ class NodeLoader(NodeBatches):
         filter_per_worker (bool, optional): Whether workers join the features.
         custom_cls (Any, optional): As in PyG.
         input_id (torch.Tensor, optional): Ids of the seeds.
-        **options (optional): As of :class:`NeighborLoader`; ``sampler`` is
+        **options (optional): As in :class:`NeighborLoader`; ``sampler`` is
             an index sampler.
 
     Raises:
@@ -82,7 +82,7 @@ class NodeLoader(NodeBatches):
         [2, 1]
     """
 
-    # RelBench calls `filter_fn` alone, with samples of its own.
+    # RelBench only calls `filter_fn`, with its own samples.
     _needs_times = False
 
     @checked_names
@@ -156,7 +156,7 @@ class LinkLoader(LinkBatches):
         filter_per_worker (bool, optional): Whether workers join the features.
         custom_cls (Any, optional): As in PyG.
         input_id (torch.Tensor, optional): Ids of the seeds.
-        **options (optional): As of :class:`LinkNeighborLoader`; ``sampler``
+        **options (optional): As in :class:`LinkNeighborLoader`; ``sampler``
             is an index sampler.
 
     Raises:

@@ -1,7 +1,7 @@
-"""Keeps the normalisation of a GraphSAINT sampler in a file.
+"""Saves the normalisation of a GraphSAINT sampler to a file.
 
-A normalisation and what it is of go out to a file, and come in again only
-if the file is of the same graph and the same arguments.
+A normalisation goes out with a fingerprint of its graph and arguments, and is
+loaded only for the same graph and arguments.
 """
 
 import os
@@ -17,14 +17,14 @@ from torch_gsample.sparse_sample import SparseSample
 
 
 def fingerprint(matrix: SparseSample, edge_id: Tensor, *numbers: int) -> str:
-    """Returns what tells a graph and the arguments of a sampler apart."""
+    """Returns a hash of a graph and the arguments of a sampler."""
     csc = matrix.csc
     ids = rng.hash_ids(*numbers, csc.indptr, csc.indices, edge_id)
     return f'{ids:016x}'
 
 
 def save_norm(path: Path, norm: SaintNorm, mark: str) -> None:
-    """Writes a file in one step: it is there as a whole, or not at all."""
+    """Writes a file atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with owned_folder(path.parent, '.') as folder:
         part = folder / path.name
@@ -37,10 +37,10 @@ def save_norm(path: Path, norm: SaintNorm, mark: str) -> None:
 def load_norm(
     name: str, path: Path, mark: str, num_nodes: int, num_edges: int
 ) -> SaintNorm:
-    """Reads a file, which may come from anywhere.
+    """Reads a file, which may be of any origin.
 
     Raises:
-        ValueError: If it does not hold the normalisation that is wanted.
+        ValueError: If it is not the normalisation of this graph.
     """
     try:
         saved = torch.load(path, map_location='cpu', weights_only=True)

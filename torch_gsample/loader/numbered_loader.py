@@ -1,7 +1,7 @@
-"""A loader whose batches have numbers: epochs, state, any batch at once.
+"""Base of loaders with numbered batches: epochs, state, random access.
 
-Arguments of torch's loader come in; batch samplers that say (epoch, batch) go
-to it.
+Arguments of torch's loader come in; batch samplers whose batches carry their
+epoch and batch id go to it.
 """
 
 from typing import Any
@@ -32,13 +32,13 @@ from torch_gsample.samplers.base import KeyedSampler
 
 
 class NumberedLoader(DataLoader):
-    """What :class:`KeyedLoader` is without threads.
+    """Base of :class:`KeyedLoader` without threads.
 
-    ``sampler``, ``batch_sampler`` and ``dataset`` carry the number of each
-    batch to whoever builds another loader of them and of ``collate_fn``.
+    ``sampler``, ``batch_sampler`` and ``dataset`` carry the id of each batch
+    into any other loader that is built from them and ``collate_fn``.
     """
 
-    #: The shapes that batches are padded to.
+    #: The shapes to which batches are padded.
     static_shapes: StaticShapes | None = None
     _epochs: Epochs
     _facts: dict[str, Any] | None = None
@@ -47,7 +47,7 @@ class NumberedLoader(DataLoader):
     _warned = False
 
     def _init_order(self, seed: int | None, kwargs: dict[str, Any]) -> None:
-        """Takes the arguments of the order, before torch's initialisation."""
+        """Reads the arguments of the order, before torch's initialisation."""
         name = type(self).__name__
         self._epochs = Epochs(name, seed, read_shard(name, kwargs, seed))
         self._shuffles = bool(kwargs.get('shuffle'))
@@ -60,7 +60,7 @@ class NumberedLoader(DataLoader):
     # The order ###############################################################
 
     def _numbered_seeds(self, sampler: Any) -> Any:
-        """Returns what is the ``sampler``: torch's, or ours in its place."""
+        """Returns the ``sampler``: torch's, or ours instead of it."""
         epochs = self._epochs
         if not self._is_ordered:
             return sampler
@@ -75,7 +75,7 @@ class NumberedLoader(DataLoader):
         return Seeds(epochs) if self._shuffles else SequentialSeeds(epochs)
 
     def _numbered_batches(self, torchs: Any) -> Batches:
-        """Returns what is the ``batch_sampler`` in the place of torch's."""
+        """Returns the ``batch_sampler`` that replaces torch's."""
         if self._is_ordered:
             return Batches.of(self._epochs, self.sampler)
         given = GivenBatches(torchs, self._epochs.seed)
@@ -84,12 +84,12 @@ class NumberedLoader(DataLoader):
 
     @property
     def is_sequential(self) -> bool:
-        """Whether seeds are in the order in which they were given."""
+        """Whether seeds keep their order."""
         return self._is_ordered and not self._shuffles
 
     def __setattr__(self, name: str, value: Any) -> None:
-        # Torch sets these once, when it initialises the loader. PyG hands
-        # `range(n)` to it, where indices would lose their numbers.
+        # Torch sets these once, at initialisation. PyG passes `range(n)`,
+        # whose indices would lose their batch ids.
         if name == 'dataset' and isinstance(value, range):
             value = IndexRange(len(value))
         elif name == 'sampler':
@@ -102,14 +102,14 @@ class NumberedLoader(DataLoader):
 
     @property
     def epoch(self) -> int:
-        """The number of the next epoch."""
+        """The index of the next epoch."""
         return self._epochs.epoch
 
     def set_epoch(self, epoch: int) -> None:
-        """Sets the epoch of the next pass; later passes count on from it.
+        """Sets the index of the next epoch; later epochs count from it.
 
         Args:
-            epoch (int): The number of the epoch.
+            epoch (int): The index, from 0.
 
         Raises:
             ValueError: If it is negative.
@@ -117,18 +117,19 @@ class NumberedLoader(DataLoader):
         self._epochs.set_epoch(epoch)
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns what it takes to go on after the last batch handed out.
+        """Returns the state to resume from after the last batch handed out.
 
-        The state is that of the caller, however many batches were prefetched;
-        after the last batch of an epoch it begins the next one. It does not
-        depend on workers and threads, nor, in step, on the processes that
-        share the batches.
+        Prefetched batches do not count; after the last batch of an epoch, the
+        state is the start of the next epoch. It does not depend on workers
+        and threads, nor on the number of processes that share the batches in
+        step.
 
         Returns:
-            Dict[str, Any]: ``seed``; ``epoch`` and ``batch``, the number of
-            the next batch among those of all processes; ``order``, ``graph``
-            and ``arguments``, what they belong to; ``buckets``, where there
-            are static shapes; and ``version``. All are plain values.
+            Dict[str, Any]: ``seed``; ``epoch`` and ``batch``, the index of the
+            next batch among those of all processes; ``order``, ``graph`` and
+            ``arguments``, which must be the same when the state is loaded;
+            ``buckets``, with static shapes; and ``version``. All values are
+            plain.
 
         Example:
             >>> from torch_gsample.loader import WalkLoader
@@ -152,18 +153,18 @@ class NumberedLoader(DataLoader):
         return out
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Lets the next pass begin where a state says.
+        """Resumes from a state at the next epoch or iteration.
 
-        Batches before it are not made again. The loader may have other
+        Earlier batches are not sampled again. The loader may have other
         workers, another ``prefetch`` and another ``world_size``.
 
         Args:
-            state (Dict[str, Any]): What :meth:`state_dict` returned.
+            state (Dict[str, Any]): The result of :meth:`state_dict`.
 
         Raises:
-            TypeError: If it is no state of a loader.
-            ValueError: If it is of a loader of another seed, graph, order or
-                arguments: the first that differs is named.
+            TypeError: If it is not a state of a loader.
+            ValueError: If the seed, graph, order or arguments of its loader
+                differ; the message names the first difference.
         """
         own = {k: v for k, v in self.state_dict().items() if k != 'buckets'}
         check_state(type(self).__name__, state, own)
@@ -183,9 +184,10 @@ class NumberedLoader(DataLoader):
         return self._facts
 
     def __getitem__(self, number: tuple[int, int]) -> Any:
-        """Returns a batch by its epoch and its number in the epoch.
+        """Returns a batch by its epoch and its index in the epoch.
 
-        Of the batches of all processes, and whatever was loaded before.
+        Indices count the batches of all processes. Batches loaded before make
+        no difference.
 
         Args:
             number (Tuple[int, int]): The epoch and the batch.
@@ -193,8 +195,8 @@ class NumberedLoader(DataLoader):
         Raises:
             IndexError: If there is no such batch.
             TypeError: If these are not two integers.
-            ValueError: If torch shuffles the seeds: then no batch is known
-                before those that come earlier.
+            ValueError: If torch shuffles the seeds, so that a batch depends on
+                all earlier draws.
         """
         epoch, batch = self._checked_number(number)
         index = BatchIndex(
@@ -246,13 +248,13 @@ class NumberedLoader(DataLoader):
         return sampler if isinstance(sampler, KeyedSampler) else None
 
     def _warn_unnumbered(self) -> None:
-        """Says once that the number of a batch was lost on its way."""
+        """Warns once if a batch has lost its id."""
         if self._warned or rng.current_batch() is not None:
             return
         self._warned = True
         sampler = self._keyed_sampler()
         if sampler is not None:
-            sampler._warned = True  # it would say so, too
+            sampler._warned = True  # one warning is enough
         rng.warn_unnumbered(
             type(self).__name__,
             "Pass the loader itself, its 'batch_sampler' or its "

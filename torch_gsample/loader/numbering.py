@@ -1,7 +1,7 @@
-"""Numbers batches, so that a sample does not depend on who draws it.
+"""Batch ids, so that a sample does not depend on the process that draws it.
 
-The batches of an epoch come in; lists of indices that carry (epoch, batch) to
-whichever worker or wrapper gets them go out.
+The batches of an epoch come in; lists of indices that carry (epoch, batch) go
+out to any worker or wrapper.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,9 +22,9 @@ from torch_gsample.rng import BatchNumber
 
 
 class BatchIndex(list):
-    """The indices of a batch, and the number of the batch.
+    """The indices of a batch, with its id.
 
-    Slices and sums, which wrappers make of it, keep the number.
+    Slices and sums, which wrappers make, keep the id.
     """
 
     number: BatchNumber
@@ -45,11 +45,11 @@ class BatchIndex(list):
 
 
 class OwnIndex(BatchIndex):
-    """One that our own iterators ask for: they may join features later."""
+    """A batch index of our own iterators, which may join features later."""
 
 
 class NumberedInt(int):
-    """An index that carries the number of its batch."""
+    """An index that carries the id of its batch."""
 
     number: BatchNumber
 
@@ -63,7 +63,7 @@ class NumberedInt(int):
 
 
 def number_of(index: Any) -> BatchNumber | None:
-    """Returns the number that the indices of a batch carry, if they do."""
+    """Returns the id that the indices of a batch carry, or None."""
     if isinstance(index, BatchIndex):
         return index.number
     first = index[0] if isinstance(index, list) and index else None
@@ -71,7 +71,7 @@ def number_of(index: Any) -> BatchNumber | None:
 
 
 class IndexRange(Dataset):
-    """The data set of a loader whose samples are made by its ``collate_fn``.
+    """The data set of a loader whose ``collate_fn`` makes the samples.
 
     Args:
         size (int): Number of seeds.
@@ -84,7 +84,7 @@ class IndexRange(Dataset):
         return self.size
 
     def __getitem__(self, index: Any) -> Any:
-        return index  # as it came: it may carry a number
+        return index  # unchanged, as it may carry a batch id
 
     def __getitems__(self, indices: Sequence[int]) -> Sequence[int]:
         return indices
@@ -93,8 +93,8 @@ class IndexRange(Dataset):
 class Seeds(Sampler):
     """The seeds of each epoch: a loader's ``sampler``.
 
-    Each index carries the number of its batch, for those who make batches of
-    it again. An iteration is an epoch of the loader.
+    Each index carries the id of its batch, for wrappers that batch the
+    indices again. An iteration is an epoch of the loader.
 
     Args:
         epochs (Epochs): The batches of the loader.
@@ -102,7 +102,7 @@ class Seeds(Sampler):
 
     def __init__(self, epochs: Epochs):
         self._epochs = epochs
-        self._given = 0  # of the batch that is next
+        self._given = 0  # seeds of the next batch that were handed out
 
     def __iter__(self) -> Iterator[NumberedInt]:
         skip, self._given = self._given, 0
@@ -126,21 +126,21 @@ class Seeds(Sampler):
         self._epochs.set_epoch(epoch)
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns where the next index is, as torchdata asks for it."""
+        """Returns the position of the next index, for torchdata."""
         return {**self._epochs.state(), 'given': self._given}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Lets the next iteration begin where a state says."""
+        """Resumes from a state at the next iteration."""
         self._epochs.load(state)
         self._given = state['given']
 
 
 class SequentialSeeds(Seeds, SequentialSampler):
-    """Those that are not shuffled: torch's wrappers ask for the type."""
+    """Seeds in their order, as a type that torch's wrappers recognise."""
 
 
 class SharedSeeds(Seeds, DistributedSampler):
-    """Those of one process of several: wrappers leave them alone."""
+    """Seeds of one process of several, which wrappers do not split again."""
 
     def __init__(self, epochs: Epochs):
         super().__init__(epochs)
@@ -151,12 +151,12 @@ class SharedSeeds(Seeds, DistributedSampler):
 class Batches(BatchSampler):
     """The batches of each epoch: a loader's ``batch_sampler``.
 
-    Each carries its number. An iteration is an epoch of the loader.
+    Each batch carries its id. An iteration is an epoch of the loader.
 
     Args:
-        sampler (Sampler): What the batches are made of.
-        batch_size (int): How many seeds a batch has.
-        drop_last (bool): Whether a last batch of fewer is dropped.
+        sampler (Sampler): The sampler of the indices.
+        batch_size (int): Number of seeds of a batch.
+        drop_last (bool): Whether to drop an incomplete last batch.
     """
 
     def __init__(self, sampler: Any, batch_size: int, drop_last: bool):
@@ -167,9 +167,9 @@ class Batches(BatchSampler):
 
     @classmethod
     def of(cls, epochs: Epochs, sampler: Any) -> 'Batches':
-        """Returns those of a loader.
+        """Returns the batches of a loader.
 
-        The constructor is for wrappers, which inject a sampler of theirs.
+        Wrappers call the constructor instead, with their own sampler.
         """
         out = cls.__new__(cls)
         out.sampler, out._epochs = sampler, epochs
@@ -192,26 +192,26 @@ class Batches(BatchSampler):
         self._epochs.set_epoch(epoch)
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns where the next batch is, as torchdata asks for it."""
+        """Returns the position of the next batch, for torchdata."""
         return self._epochs.state()
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Lets the next iteration begin where a state says."""
+        """Resumes from a state at the next iteration."""
         self._epochs.load(state)
 
 
 class NumberedBatches:
-    """What the iterators of a loader read: the epoch that it began last.
+    """The index sampler of a loader's iterators: the epoch begun last.
 
     Args:
         epochs (Epochs): The batches of the loader.
-        size (Callable, optional): Returns how many batches to put in a group
-            (:func:`grouped`); there are none if not given.
-        num_workers (int, optional): How many workers get groups.
-        hand_out (Callable, optional): Called with the epoch and the part of
-            it that is handed out, batch by batch.
-        record (Callable, optional): Returns the index of a batch with what
-            is to go with it.
+        size (Callable, optional): Returns the number of batches in a group
+            (:func:`grouped`); default: no groups.
+        num_workers (int, optional): Number of workers that get groups.
+        hand_out (Callable, optional): Called for each batch with the epoch and
+            the share of it that is handed out.
+        record (Callable, optional): Returns the index of a batch with further
+            data for the workers.
     """
 
     def __init__(
@@ -227,7 +227,7 @@ class NumberedBatches:
         self.hand_out, self._record = hand_out, record
 
     def __iter__(self) -> Iterator[BatchIndex | Group]:
-        # That of the epoch that begins now.
+        # The epoch that has begun, or begins now.
         place = self.epochs.place or self.epochs.begin()
         numbered = self._number(place)
         if self._size is None:

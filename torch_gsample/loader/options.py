@@ -1,6 +1,6 @@
 """Options of loaders, each with its name and type.
 
-What their samplers take as well is in :mod:`torch_gsample.options`.
+Options of their samplers are in :mod:`torch_gsample.options`.
 """
 
 from collections.abc import Iterable
@@ -13,10 +13,10 @@ from torch_gsample.options import ForwardedOptions, KeyOptions, WorkerOptions
 
 
 class TorchOptions(WorkerOptions, total=False):
-    """Options of :class:`torch.utils.data.DataLoader` that all loaders take.
+    """Options of :class:`torch.utils.data.DataLoader` for all loaders.
 
-    A loader ignores ``dataset`` and ``collate_fn``, its own, which Lightning
-    passes again.
+    A loader ignores ``dataset`` and ``collate_fn``, which Lightning passes
+    when it recreates a loader.
     """
 
     dataset: Any
@@ -41,7 +41,7 @@ class EpochOptions(LoaderOptions, total=False):
 
 
 class SubgraphOptions(EpochOptions, total=False):
-    """Options of those whose batches are of some seeds each."""
+    """Options of loaders of subgraphs, whose batches have several seeds."""
 
     batch_size: int
 
@@ -56,7 +56,7 @@ class GraphOptions(LoaderOptions, total=False):
 
 
 class SamplerLoaderOptions(LoaderOptions, total=False):
-    """Options of loaders that are given a graph sampler."""
+    """Options of loaders with a graph sampler as an argument."""
 
     batch_size: int
     sampler: Iterable[int] | None

@@ -1,7 +1,7 @@
-"""The order of the seeds of an epoch: any part of a permutation at once.
+"""The order of an epoch's seeds: a permutation with random access.
 
 A seed, an epoch and positions go in; the indices at these positions come out.
-Nothing but these enters, not even the positions that were read before.
+The result depends on nothing else, not even on earlier reads.
 """
 
 import functools
@@ -11,28 +11,28 @@ import torch
 
 from torch_gsample import ops, rng
 
-#: Up to this size draws are sorted: all permutations are equally likely.
+#: Maximum size of sorted draws, where all permutations are equally likely.
 _MOST_SORTED = 1 << 14
-#: Rounds of the network above it; 4 are needed for pairs to look independent.
+#: Rounds of the network for larger sizes; 4 make pairs look independent.
 _ROUNDS = 12
-#: The call id of the draws: in a program, that of its last possible one.
+#: Call id of the draws: the last possible one of a program.
 _CALL = 0xFFFF
 
 
 class Order:
-    r"""A random permutation of ``range(size)``, with random access.
+    r"""A random permutation of ``range(size)`` with random access.
 
-    Small ones sort a draw for each index. Large ones are a Feistel network:
-    an index is a pair (left, right) in :math:`Z_a \times Z_b` with
-    :math:`a b \ge size`, and rounds add to ``left`` a random function of
-    ``right``, modulo ``a``, and to ``right`` one of ``left``, modulo ``b``. A
+    Small permutations sort a draw for each index. Large ones are a Feistel
+    network: an index is a pair (left, right) in :math:`Z_a \times Z_b` with
+    :math:`a b \ge size`. Rounds add a random function of ``right`` to
+    ``left``, modulo ``a``, and one of ``left`` to ``right``, modulo ``b``. A
     result outside of ``range(size)`` goes through the network again. So a
-    position takes constant time, after :math:`O(\sqrt{size})` draws.
+    position takes constant time after :math:`O(\sqrt{size})` draws.
 
     Args:
         seed (int): The seed.
         epoch (int): The epoch.
-        size (int): How many indices there are.
+        size (int): Number of indices.
 
     Example:
         >>> order = Order(seed=12, epoch=0, size=1_000_000)
@@ -80,10 +80,10 @@ class Order:
 
 
 def _uniform(count: int, key: torch.Tensor) -> np.ndarray:
-    """Numbers in [0, 1), exact in 53 bits, of the ids below ``count``."""
+    """Returns numbers in [0, 1), exact in 53 bits, of ids below ``count``."""
     ids = torch.arange(count)
     return ops.random_uniform(ids, key=key, call_id=_CALL).numpy()
 
 
-#: The loader and whoever asks for one batch read the same epoch.
+#: Two entries: an epoch of the loader, and one of a batch accessed by index.
 order_of = functools.lru_cache(maxsize=2)(Order)

@@ -1,8 +1,8 @@
-"""Pads batches to a shape, so that the shapes of their tensors are static.
+"""Pads batches to a shape, so that their tensors have static shapes.
 
-The nodes of each hop come first among the slots of the hop, and padding
-after them; edges likewise. A padding edge goes between two padding nodes, so
-that no real node aggregates anything else than in the batch without padding.
+In the slots of a hop, its nodes come first, then padding; edges likewise. A
+padding edge connects two padding nodes, so the aggregates of real nodes do not
+change.
 """
 
 from collections.abc import Sequence
@@ -14,27 +14,27 @@ from torch_geometric.data import Data, HeteroData
 
 from torch_gsample.loader.batch_shape import BatchShape
 
-#: What has no row for each node or edge, above all attributes of the seeds.
+#: Attributes without a row for each node or edge, mainly those of seeds.
 _ELSEWHERE = frozenset(
     ['input_id', 'seed_time', 'edge_label', 'edge_label_index']
     + ['edge_label_time', 'src_index', 'dst_pos_index', 'dst_neg_index']
     + ['edge_index']
 )
-#: What every batch has: whether it is an attribute of nodes.
+#: Attributes of every batch: whether they are attributes of nodes.
 _KNOWN = {'n_id': True, 'batch': True, 'e_id': False}
-#: Ids are -1 in slots of padding, as in ``sample_neighbors``.
+#: Ids are -1 in padding slots, as in ``sample_neighbors``.
 _IDS = frozenset(['n_id', 'e_id'])
 
 
 class Padding:
-    """Gives a batch the shape of a bucket.
+    """Pads a batch to the shape of a bucket.
 
     Args:
         counts (BatchShape): The shape of a sample.
-        room (BatchShape): The shape that its batch gets, where it fits with
+        room (BatchShape): The padded shape. It must fit
             :meth:`BatchShape.with_spare`.
-        graph (Any): The graph that was sampled; where it is a ``Data`` or a
-            ``HeteroData``, it says what is an attribute of nodes.
+        graph (Any): The sampled graph. If it is a ``Data`` or a
+            ``HeteroData``, it tells attributes of nodes from those of edges.
 
     Example:
         >>> batch = Data(
@@ -64,7 +64,8 @@ class Padding:
         """Pads a batch, in place.
 
         Raises:
-            ValueError: If its edges are in an ``adj_t``.
+            ValueError: If the batch has an ``adj_t`` instead of an
+                ``edge_index``.
         """
         named = self._attributes(batch)
         for edge_type, places in self._edges.items():
@@ -80,22 +81,22 @@ class Padding:
         for store, key, places in named:
             dim = batch.__cat_dim__(key, store[key], store)
             fill = -1 if key in _IDS else 0
-            # The tree of a padding seed: none of a real seed has padding.
+            # Padding belongs to the tree of a padding seed.
             fill = self._last_tree if key == 'batch' else fill
             store[key] = places.spread(store[key], fill, dim)
 
     def spread(self, node: Any) -> Any:
-        """Returns ids of nodes (by type) at their places, and 0 elsewhere."""
+        """Returns node ids (by type) in their slots, and 0 in padding."""
         if not isinstance(node, dict):
             return self._nodes[None].spread(node, 0, 0)
         return {t: self._nodes[t].spread(ids, 0, 0) for t, ids in node.items()}
 
     def clear(self, batch: Data | HeteroData, group: Any, key: str) -> None:
-        """Sets the padding of an attribute of nodes to zero."""
+        """Sets a node attribute to zero in padding slots."""
         self._nodes[group].fill(_store(batch, group)[key], 0)
 
     def _attributes(self, batch: Any) -> list[tuple[Any, str, '_Places']]:
-        """Returns what has a row for each node or edge."""
+        """Returns attributes with a row for each node or edge."""
         out = []
         for of_nodes, by_type in ((True, self._nodes), (False, self._edges)):
             for group, places in by_type.items():
@@ -112,7 +113,7 @@ class Padding:
     def _is_of(
         self, group: Any, key: str, value: Tensor, of_nodes: bool
     ) -> bool:
-        """Whether an attribute is one of nodes, or of edges."""
+        """Whether an attribute belongs to nodes, or to edges."""
         if key in _KNOWN:
             return _KNOWN[key] == of_nodes
         if isinstance(self._graph, (Data, HeteroData)):
@@ -120,7 +121,7 @@ class Padding:
             if key in store:
                 is_of = store.is_node_attr if of_nodes else store.is_edge_attr
                 return is_of(key)
-        # What a sampler computed has a row first, for each of its items.
+        # Attributes computed by a sampler have a row for each item.
         if of_nodes and group is None and 'edge' in key:
             return False
         places = (self._nodes if of_nodes else self._edges)[group]
@@ -147,7 +148,7 @@ class Padding:
         for hop, (start, end) in enumerate(places.padding):
             step = torch.arange(end - start, device=device)
             for side, node_type in enumerate(ends if end > start else ()):
-                # Layers that keep a hop's edges keep these nodes, too.
+                # A layer that keeps a hop's edges keeps these nodes, too.
                 free = self._nodes[node_type].free(hop, device)
                 index = free[(step + side) % free.numel()]
                 edge_index[side, start:end] = index
@@ -163,11 +164,11 @@ def _store(data: Any, group: Any) -> Any:
 
 
 class _Places:
-    """Where the items of some hops are among the places of these hops.
+    """The slots of the items of some hops.
 
     Args:
-        counts (Sequence[int]): The items of each hop.
-        room (Sequence[int]): The places of each hop.
+        counts (Sequence[int]): Number of items of each hop.
+        room (Sequence[int]): Number of slots of each hop.
     """
 
     def __init__(self, counts: Sequence[int], room: Sequence[int]):
@@ -182,7 +183,7 @@ class _Places:
             start += most
 
     def spread(self, value: Tensor, fill: int, dim: int) -> Tensor:
-        """Returns items at their places, and ``fill`` at the others."""
+        """Returns items in their slots, and ``fill`` in all others."""
         shape = list(value.shape)
         shape[dim] = self.num_places
         out = value.new_empty(shape)
@@ -193,22 +194,22 @@ class _Places:
         return out
 
     def fill(self, value: Tensor, fill: int, dim: int = 0) -> None:
-        """Sets the places of padding."""
+        """Sets the padding slots."""
         for start, end in self.padding:
             value.narrow(dim, start, end - start).fill_(fill)
 
     def mask(self, device: torch.device) -> Tensor:
-        """Whether a place has an item: bool ``[num_places]``."""
+        """Returns whether a slot has an item: bool ``[num_places]``."""
         mask = torch.ones(self.num_places, dtype=torch.bool, device=device)
         self.fill(mask, False)
         return mask
 
     def of_items(self, device: torch.device) -> Tensor:
-        """The place of each item: int64 ``[num_items]``."""
+        """Returns the slot of each item: int64 ``[num_items]``."""
         return _ranges(self._items, device)
 
     def free(self, hop: int, device: torch.device) -> Tensor:
-        """The places of padding up to a hop: int64 ``[n]``."""
+        """Returns the padding slots up to a hop: int64 ``[n]``."""
         return _ranges(self.padding[: hop + 1], device)
 
 

@@ -1,8 +1,7 @@
-"""Makes batches in a thread while the caller works on earlier ones.
+"""Prefetches batches in a thread.
 
-Indices or samples go in, batches come out in the same order. Nothing random
-happens in the thread but the samplers' own draws, which do not depend on where
-they run.
+Indices or samples go in, batches come out in the same order. The only random
+draws in the thread are those of samplers, which do not depend on the thread.
 """
 
 import atexit
@@ -18,20 +17,20 @@ _END = object()
 
 
 class _Failure:
-    """An exception on its way from the thread to the caller."""
+    """An exception of the thread, for the caller."""
 
     def __init__(self, error: BaseException):
         self._error: BaseException | None = error
 
     def take(self) -> BaseException:
-        """Hands out the exception, whose traceback soon refers to this."""
+        """Returns the exception and drops it, to avoid a reference cycle."""
         error, self._error = self._error, None
         assert error is not None
         return error
 
 
 class Feed:
-    """An iterable whose items the consumer's caller puts in.
+    """An iterable that the caller's thread fills.
 
     The indices of batches are drawn in the calling thread, so that torch's
     default generator is used in the same order as without prefetching.
@@ -43,13 +42,13 @@ class Feed:
         self._ended = self._closed = False
 
     def advance(self) -> int:
-        """Passes on the next item, or the end; says how many batches it is."""
+        """Passes on the next item or the end; returns its batch count."""
         if self._ended:
             return 0
         try:
             item = next(self._items, _END)
         except Exception as error:
-            item = _Failure(error)  # in its place among the batches
+            item = _Failure(error)  # in the order of the batches
         self._ended = item is _END or isinstance(item, _Failure)
         self._queue.put(item)
         return (
@@ -57,7 +56,7 @@ class Feed:
         )
 
     def close(self) -> None:
-        """Ends the iteration, whatever was passed on already."""
+        """Ends the iteration; items that are not read yet are dropped."""
         self._ended = self._closed = True
         self._queue.put(_END)
 
@@ -68,7 +67,7 @@ class Feed:
             yield item
 
 
-#: The threads that run, and what they work on.
+#: The running threads and their feeds.
 _running: dict[threading.Thread, Feed] = {}
 
 
@@ -76,8 +75,8 @@ _running: dict[threading.Thread, Feed] = {}
 def _stop_all() -> None:
     """Ends the threads of unfinished epochs.
 
-    The interpreter would cut them off in the middle of an operator, which
-    aborts the process.
+    At exit, the interpreter would stop them inside an operator, which aborts
+    the process.
     """
     for thread, feed in list(_running.items()):
         feed.close()
@@ -85,7 +84,7 @@ def _stop_all() -> None:
 
 
 def in_prefetch_thread() -> bool:
-    """Whether the caller runs in the thread that makes batches ahead."""
+    """Whether the caller runs in a prefetching thread."""
     return bool(_running) and threading.current_thread() in _running
 
 
@@ -98,12 +97,11 @@ def prefetched(
     """Yields the batches that ``make_batches()`` makes from ``feed``.
 
     Args:
-        feed (Feed): Where the indices, or the samples, come from.
+        feed (Feed): The indices, or the samples.
         make_batches (Callable): Returns an iterable of batches that reads
             ``feed``; called and iterated in the thread.
-        ahead (Callable): Returns how many batches to make ahead of the
-            caller.
-        num_threads (int, optional): At most this many threads work on a
+        ahead (Callable): Returns the number of batches to prefetch.
+        num_threads (int, optional): Maximum number of threads that work on a
             batch.
     """
     results: queue.SimpleQueue = queue.SimpleQueue()

@@ -1,6 +1,6 @@
-"""A progress bar of a pass over a loader, with sampled edges a second.
+"""A progress bar of a loader's epoch, with sampled edges per second.
 
-Batches come in and go out as they are.
+Batches pass through unchanged.
 """
 
 import sys
@@ -12,10 +12,10 @@ from torch_gsample.loader.watch import Watched
 
 
 def check_progress(name: str) -> None:
-    """Checks that there is what draws bars.
+    """Checks that rich is installed.
 
     Raises:
-        ImportError: If there is no rich.
+        ImportError: If it is not.
     """
     try:
         import rich  # noqa: F401
@@ -31,12 +31,12 @@ def with_progress(
 ) -> Iterator[Any]:
     """Shows a bar while batches are iterated.
 
-    There is none where standard error is no terminal.
+    Only if standard error is a terminal.
 
     Args:
-        batches (Watched): The batches of a pass.
-        total (int, optional): How many there are.
-        clock (Callable): The time in seconds.
+        batches (Watched): The batches of an epoch.
+        total (int, optional): Their number.
+        clock (Callable): Returns the time in seconds.
     """
     from rich.console import Console
     from rich.progress import (
@@ -70,9 +70,9 @@ def with_progress(
 
 
 def shown(batches: Watched, loader: Any) -> Iterator[Any]:
-    """Shows a bar of the batches of a loader."""
+    """Shows a bar for the batches of a loader."""
     try:
         total: int | None = len(loader)
-    except TypeError:  # of an index sampler without a length
+    except TypeError:  # an index sampler has no length
         total = None
     return with_progress(batches, total, time.perf_counter)

@@ -1,7 +1,7 @@
-"""Samples batches ahead for a store that reads their features early.
+"""Prefetches samples for a store that reads their features early.
 
 Samples come in as they are made; they go out when the store has read the rows
-of their nodes, or knows that it will not.
+of their nodes, or has decided not to.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,12 +13,12 @@ from torch_gsample.torch_private import pins_memory
 
 
 def store_plans_reads(data: Any) -> bool:
-    """Whether the data of a loader has a store that reads ahead."""
+    """Whether the data of a loader has a store that prefetches rows."""
     return isinstance(data, tuple) and getattr(data[0], 'plans_reads', False)
 
 
 def plans_reads(loader: Any) -> bool:
-    """Whether the features of a loader's samples are read ahead."""
+    """Whether the features of a loader's samples are prefetched."""
     data = getattr(loader, 'data', None)
     return not loader.filter_per_worker and store_plans_reads(data)
 
@@ -26,7 +26,7 @@ def plans_reads(loader: Any) -> bool:
 def read_ahead(
     loader: Any, iterate: Callable[[], Iterator[Any]]
 ) -> tuple[Iterator[Any], bool]:
-    """Begins an epoch of samples whose features are read ahead.
+    """Begins an epoch of samples whose features are prefetched.
 
     Without workers, a thread samples while features are read and joined.
 
@@ -35,8 +35,8 @@ def read_ahead(
         iterate (Callable): Returns torch's iterator of samples.
 
     Returns:
-        Tuple[Iterator[Any], bool]: The samples, and whether batches of them
-        go to pinned memory.
+        Tuple[Iterator[Any], bool]: The samples, and whether batches are copied
+        to pinned memory.
     """
     in_thread = loader.prefetch > 0
     if loader.num_workers > 0 or not in_thread:
@@ -55,7 +55,7 @@ def read_ahead(
             lambda: loader.prefetch,
             loader._num_threads(),
         )
-    # One is joined, one more is on its way.
+    # One batch is being joined, another one is queued.
     behind = loader.prefetch + 2 if in_thread else 0
     ahead = loader.data[0].read_ahead(one_by_one(samples), behind, len(loader))
     return ahead, pins_memory(made)

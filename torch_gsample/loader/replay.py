@@ -1,9 +1,9 @@
-"""Lets workers draw for a sampler that trains, and its caller differentiate.
+"""Workers sample for a trainable sampler, and the caller differentiates.
 
-The indices of a batch go to a worker with the parameters of that moment; what
-it draws by them comes back without gradients. The backward pass of a batch
-runs the program again, by the same parameters and under the same number, in
-the process whose parameters get the gradients.
+A worker gets the indices of a batch with the current parameters, and returns
+its sample without gradients. The backward pass of a batch runs the program
+again, with the same parameters and the same batch id, in the process whose
+parameters get the gradients.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -25,14 +25,14 @@ from torch_gsample.samplers.program.gradients import (
 )
 from torch_gsample.samplers.program.sampler import ProgramSampler
 
-#: How far values that two numbers of threads compute may be apart.
+#: Tolerances of values computed by different numbers of threads.
 _RTOL, _ATOL = 1e-3, 1e-6
-#: The tensors of a sample that say what was drawn.
+#: The tensors of a sample that identify the draws.
 _DRAWN = 'node', 'row', 'col', 'edge', 'batch'
 
 
 class RecordedIndex(OwnIndex):
-    """The indices of a batch, and the parameters to draw it by, as bytes."""
+    """The indices of a batch, and its parameters as bytes."""
 
     def __init__(
         self,
@@ -49,12 +49,12 @@ class RecordedIndex(OwnIndex):
 
 @dataclass
 class Drawn:
-    """What a worker drew.
+    """A worker's sample.
 
     Args:
-        index (RecordedIndex): What it was asked for.
+        index (RecordedIndex): The batch.
         out (AttributedOutput or HeteroAttributedOutput): The sample.
-        learned (List[Tuple]): Which of its attributes have gradients.
+        learned (List[Tuple]): The attributes that have gradients.
     """
 
     index: RecordedIndex
@@ -63,19 +63,19 @@ class Drawn:
 
     @property
     def node(self) -> Any:
-        """Its nodes, as a sample has them."""
+        """The nodes, under their name in a sample."""
         return self.out.node
 
 
 class Replays:
-    """The batches of a loader whose workers draw for a sampler that trains.
+    """Batches of a loader whose workers sample for a trainable sampler.
 
     Args:
-        name (str): The loader, for messages.
+        name (str): The loader, for errors.
         sampler (ProgramSampler): Its sampler.
 
     Raises:
-        ValueError: If workers cannot have a parameter.
+        ValueError: If a parameter cannot be sent to workers.
     """
 
     def __init__(self, name: str, sampler: ProgramSampler):
@@ -91,17 +91,17 @@ class Replays:
                 )
 
     def hand_out(self, index: OwnIndex) -> RecordedIndex:
-        """Adds the parameters as they are now to the indices of a batch."""
+        """Adds the current parameters to the indices of a batch."""
         parameters = [_bytes_of(p) for p in parameters_of(self._sampler)]
         return RecordedIndex(index, index.number, parameters)
 
     def prepare(self) -> None:
-        """Compiles the program for processes that are forked."""
+        """Compiles the program before workers are forked."""
         with same_modes():
             self._sampler.prepare_workers()
 
     def draw(self, index: RecordedIndex, sample: Callable[..., Any]) -> Drawn:
-        """Samples a batch by its parameters, in a worker.
+        """Samples a batch with its parameters, in a worker.
 
         Args:
             index (RecordedIndex): The batch.
@@ -117,7 +117,7 @@ class Replays:
         return Drawn(index, out, learned)
 
     def attach(self, drawn: Drawn, sample: Callable[..., Any]) -> Any:
-        """Lets what a worker drew have gradients; arguments as of ``draw``."""
+        """Returns a sample with gradients; ``sample`` as in ``draw``."""
         out, own = drawn.out, parameters_of(self._sampler)
         if drawn.learned:
             replay = _Replay(self, drawn, sample, own)
@@ -129,10 +129,10 @@ class Replays:
     def _holding(
         self, parameters: Sequence[Tensor], recorded: Sequence[np.ndarray]
     ) -> Iterator[None]:
-        """Gives parameters other values, and back what they had.
+        """Sets parameters to other values for a context.
 
-        Their memory is left alone: spawned workers share it with the caller,
-        and a graph of the caller may have saved it.
+        New tensors hold the values: spawned workers share the parameters'
+        memory with the caller, and a graph of the caller may have saved it.
         """
         sizes = [p.numel() * p.element_size() for p in parameters]
         if sizes != [data.size for data in recorded]:
@@ -154,7 +154,7 @@ class Replays:
 
 
 class _Replay:
-    """The program of a batch, to be run again by the same parameters."""
+    """The program of a batch, to run again with the same parameters."""
 
     def __init__(
         self,
@@ -172,11 +172,11 @@ class _Replay:
         self.parameters = parameters
 
     def gradients(self, grads: Sequence[Tensor | None]) -> list[Any]:
-        """Returns the gradients of the parameters by those of the values."""
+        """Returns the parameters' gradients from those of the values."""
         own = parameters_of(self._replays._sampler)
         if [id(p) for p in own] != [id(p) for p in self.parameters]:
             raise self._error('parameters have been replaced')
-        # By one thread, as the worker, if sums of several differ too much.
+        # If sums of several threads differ too much, as the worker by one.
         for threads in sorted({torch.get_num_threads(), 1}, reverse=True):
             held = self._replays._holding(own, self._index.parameters)
             with same_modes(), _threads(threads), held:
@@ -195,7 +195,7 @@ class _Replay:
         raise self._error('another sample')
 
     def _run(self) -> list[Tensor] | None:
-        """Returns the values with their graph, None of another sample."""
+        """Returns the values with their graph, or None if samples differ."""
         out = self._sample(self._index)
         tensors, values = _tensors_of(out), _values_of(out)
         same = len(tensors) == len(self._drawn) and all(
@@ -224,7 +224,7 @@ class _Replay:
 
 
 class _Differentiated(torch.autograd.Function):
-    """What a worker computed, with gradients for the parameters."""
+    """A worker's values, with gradients of the parameters."""
 
     @staticmethod
     def forward(ctx: Any, replay: _Replay, *parameters: Tensor) -> Any:
@@ -260,7 +260,7 @@ def _bytes_of(parameter: Tensor) -> np.ndarray:
 
 
 def _values_of(out: Any) -> dict[tuple[Any, ...], Tensor]:
-    """The attributes of a sample, by their kind, type and name."""
+    """Returns the attributes of a sample by kind, type and name."""
     kinds = {'node': out.attributes.node, 'edge': out.attributes.edge}
     return {
         (kind, group, name): value
@@ -276,7 +276,7 @@ def _set_values(out: Any, values: dict[tuple[Any, ...], Tensor]) -> None:
 
 
 def _tensors_of(out: Any) -> list[Tensor]:
-    """What was drawn, in the order of types."""
+    """Returns the tensors of the draws, in the order of types."""
     parts = [getattr(out, name) for name in _DRAWN]
     by_type = [
         part.values() if isinstance(part, dict) else [part] for part in parts

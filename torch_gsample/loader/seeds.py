@@ -1,7 +1,7 @@
 """Checks the seeds of loaders, before PyG's classes read them.
 
-A graph, its sampler and the seeds of a user come in; seeds that PyG's loaders
-take go out. What is wrong with them is said here, not at the first batch.
+A graph, its sampler and a user's seeds come in; seeds in a form of PyG's
+loaders go out. Errors are raised here instead of at the first batch.
 """
 
 from typing import Any
@@ -29,14 +29,14 @@ def node_seeds(
     """Checks the seeds of a node loader.
 
     Args:
-        name (str): The loader, for messages.
+        name (str): The loader, for errors.
         data (Data or HeteroData or (FeatureStore, GraphStore)): The graph.
         sampler (BaseSampler): Its sampler.
         input_nodes (Any): The seeds, in one of PyG's forms.
         input_time (torch.Tensor, optional): Their times.
         input_id (torch.Tensor, optional): Their ids.
-        needs_times (bool, optional): Whether seeds of a temporal sampler
-            without a time are an error here, or of the batch they are in.
+        needs_times (bool, optional): Whether missing times of seeds raise an
+            error here; otherwise their batch raises it.
 
     Returns:
         Any: The seeds, in one of PyG's forms.
@@ -76,7 +76,7 @@ def link_seeds(
     """Checks the seed edges of a link loader.
 
     Args:
-        name (str): The loader, for messages.
+        name (str): The loader, for errors.
         data (Data or HeteroData or (FeatureStore, GraphStore)): The graph.
         sampler (BaseSampler): Its sampler.
         edge_label_index (Any): The seed edges, in one of PyG's forms.
@@ -121,9 +121,9 @@ def link_seeds(
 
 
 def _is_homogeneous(name: str, data: Any) -> bool:
-    """Whether the data is known to have no types: stores may have some."""
+    """Whether the data has no types for sure; stores may have some."""
     if not isinstance(data, (Data, HeteroData)) and not _is_pair(data):
-        type_of_data(name, data)  # says what there may be
+        type_of_data(name, data)  # raises an error with the valid types
     return isinstance(data, Data)
 
 
@@ -132,7 +132,7 @@ def _is_pair(value: Any) -> bool:
 
 
 def _typed_nodes(name: str, data: Any, value: Any) -> tuple[Any, Any]:
-    """Returns the node type of seeds and the seeds, or none for all."""
+    """Returns the node type of seeds, and the seeds (None for all)."""
     stores = not isinstance(data, HeteroData)
     if isinstance(value, str):
         return value, None
@@ -149,13 +149,13 @@ def _typed_nodes(name: str, data: Any, value: Any) -> tuple[Any, Any]:
 
 
 def _typed_edges(name: str, data: Any, value: Any) -> tuple[Any, Any]:
-    """Returns the edge type of seed edges and these, or none for all."""
+    """Returns the edge type of seed edges, and the edges (None for all)."""
     edge_type, index = value, None
     if _is_pair(value) and not isinstance(value[0], str):
         edge_type, index = value
     hetero = isinstance(data, HeteroData)
     if edge_type is None and index is not None and not hetero:
-        return None, index  # of stores without types
+        return None, index  # from stores without types
     if _is_edge_type(edge_type):
         canonical = data._to_canonical(*edge_type) if hetero else edge_type
         return tuple(canonical), index
@@ -273,6 +273,6 @@ def _check_length(
 
 
 def _shown(value: Any) -> str:
-    """A value in a message: of what may be long its type alone."""
+    """Returns a value for an error: of long ones only the type."""
     short = value is None or isinstance(value, (int, float, str))
     return repr(value) if short else type(value).__name__

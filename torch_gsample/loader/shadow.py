@@ -49,8 +49,8 @@ class ShaDowKHopSampler(SubgraphLoader):
         node_idx (torch.Tensor, optional): The seeds, int64 indices or a bool
             mask; default: all nodes.
         replace (bool, optional): Whether to sample with replacement.
-        **options (optional): ``seed``, drawn from torch's default generator if
-            not given; ``prefetch``, ``rank`` and ``world_size`` of
+        **options (optional): ``seed``; default: drawn from torch's generator;
+            ``prefetch``, ``rank`` and ``world_size`` of
             :class:`NeighborLoader`; and those of
             :class:`torch.utils.data.DataLoader`.
 

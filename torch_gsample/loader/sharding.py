@@ -1,6 +1,6 @@
-"""Shares the batches of an epoch among the processes of a training run.
+"""Splits the batches of an epoch among the processes of a training run.
 
-The arguments of a loader come in; which batches this process has goes out.
+The arguments of a loader come in; the share of this process goes out.
 """
 
 from dataclasses import dataclass
@@ -12,18 +12,18 @@ from torch.utils.data.distributed import DistributedSampler
 
 @dataclass(frozen=True)
 class Shard:
-    """Which batches of an epoch are those of one process.
+    """The share of one process in the batches of an epoch.
 
-    Of ``world_size`` processes, number ``rank`` takes the batches ``rank``,
-    ``rank + world_size`` and so on of the epoch that one process would have.
-    With ``drop_last`` the batches of an incomplete last round are dropped,
-    too, so that all processes have as many.
+    Of the batches that a single process would have, process ``rank`` of
+    ``world_size`` gets batches ``rank``, ``rank + world_size`` and so on. With
+    ``drop_last``, an incomplete last round is dropped, too, so that all
+    processes have equal numbers of batches.
 
     Args:
-        rank (int): The number of the process.
-        world_size (int): How many processes there are.
-        is_dealt (bool): Whether torch's sampler of indices made the shares
-            already.
+        rank (int): The rank of the process.
+        world_size (int): Number of processes.
+        is_dealt (bool): Whether torch's index sampler has already split the
+            seeds.
     """
 
     rank: int = 0
@@ -32,15 +32,15 @@ class Shard:
 
 
 def read_shard(name: str, kwargs: dict[str, Any], seed: int | None) -> Shard:
-    """Takes ``rank`` and ``world_size`` out of the arguments of a loader.
+    """Removes ``rank`` and ``world_size`` from the arguments of a loader.
 
-    A :class:`torch.utils.data.DistributedSampler` among them has shared the
-    seeds already: it says what else there is.
+    A :class:`torch.utils.data.DistributedSampler` among them has already split
+    the seeds, and sets the rank and the number of processes.
 
     Args:
-        name (str): The loader, for messages.
+        name (str): The loader, for errors.
         kwargs (Dict[str, Any]): Its arguments.
-        seed (int, optional): The seed that its user gave.
+        seed (int, optional): The user's seed.
 
     Raises:
         TypeError: If a number is not an integer.
@@ -81,7 +81,7 @@ def read_shard(name: str, kwargs: dict[str, Any], seed: int | None) -> Shard:
 
 
 def integer(name: str, key: str, value: Any) -> int:
-    """Returns a number that may be one of NumPy.
+    """Returns an integer, which may be one of NumPy.
 
     Raises:
         TypeError: If it is not an integer.

@@ -1,6 +1,6 @@
-"""The state of a loader: three numbers, and what they belong to.
+"""The state of a loader: seed, epoch, batch, and the loader's arguments.
 
-A loader and a saved state come in; what differs goes out, by its name.
+A loader and a saved state come in; the name of the first difference goes out.
 """
 
 import hashlib
@@ -20,9 +20,9 @@ from torch_geometric.sampler import (
 
 #: The format of states.
 VERSION = 1
-#: Of a long tensor, as many elements are looked at.
+#: Number of elements of a long tensor that its fingerprint reads.
 _LOOKED_AT = 4096
-#: Attributes of samplers and loaders that no sample depends on.
+#: Attributes of samplers and loaders that do not affect samples.
 _EXECUTION = frozenset(
     'batch_size collate_fn compile dataset drop_last edge_label_index epoch '
     'filter_per_worker in_order input_id input_nodes input_time is_seeded log '
@@ -30,7 +30,7 @@ _EXECUTION = frozenset(
     'pin_memory_device prefetch prefetch_factor progress save_dir seed '
     'timeout trigger'.split()
 )
-#: Arguments that samplers keep in private attributes.
+#: Arguments that are private attributes of samplers.
 _PRIVATE = frozenset({'_disjoint', '_fanouts'})
 
 
@@ -38,13 +38,13 @@ def check_state(name: str, state: Any, own: Mapping[str, Any]) -> None:
     """Checks that a state is one of this loader.
 
     Args:
-        name (str): The loader, for messages.
+        name (str): The loader, for errors.
         state (Any): The state.
-        own (Mapping[str, Any]): That of the loader now.
+        own (Mapping[str, Any]): The current state of the loader.
 
     Raises:
-        TypeError: If it is no state.
-        ValueError: If it is of another version or another loader.
+        TypeError: If it is not a state.
+        ValueError: If it has another version or is from another loader.
     """
     if not isinstance(state, Mapping) or not own.keys() <= state.keys():
         raise TypeError(
@@ -93,9 +93,9 @@ def _shown(state: Any) -> str:
 
 
 def arguments_of(*owners: Any) -> dict[str, Any]:
-    """Returns the arguments of loaders and samplers that samples depend on.
+    """Returns the arguments of loaders and samplers that affect samples.
 
-    Those that are plain values; tensors among them by their fingerprints.
+    Only plain values, and fingerprints of tensors.
     """
     out: dict[str, Any] = {}
     for owner in owners:
@@ -113,7 +113,7 @@ _RECORDS = NegativeSampling, NodeSamplerInput, EdgeSamplerInput
 
 
 def _plain(value: Any) -> Any:
-    """The value as one that is saved as it is, if there is one."""
+    """Returns a value in plain form, or ``_NOT_PLAIN``."""
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, _RECORDS):
@@ -132,9 +132,9 @@ def _plain(value: Any) -> Any:
 
 
 def fingerprint(*tensors: Tensor | None) -> str:
-    """Returns what tells tensors apart: sizes, and elements at even steps.
+    """Returns a hash of tensors: of sizes, and of evenly spaced elements.
 
-    It takes microseconds, whatever their sizes.
+    It takes microseconds for any size.
     """
     digest = hashlib.blake2b(digest_size=8)
     for tensor in tensors:
@@ -145,14 +145,14 @@ def fingerprint(*tensors: Tensor | None) -> str:
         step = max(-(-flat.numel() // _LOOKED_AT), 1)
         some = flat[::step].cpu().contiguous()
         if not some.is_floating_point():
-            some = some.to(torch.int64)  # of any width alike
+            some = some.to(torch.int64)  # the same for all integer dtypes
         digest.update(f'{list(tensor.shape)}'.encode())
         digest.update(some.view(torch.uint8).numpy().tobytes())
     return digest.hexdigest()
 
 
 def graph_of(data: Any, sampler: Any) -> dict[str, Any]:
-    """Returns what tells graphs apart: sizes of types, and their edges.
+    """Returns a graph's identity: sizes of types, and hashes of edges.
 
     Args:
         data (Any): The graph of a loader.

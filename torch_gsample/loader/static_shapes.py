@@ -1,9 +1,8 @@
-"""Batches of a few shapes, so that a model is compiled a few times only.
+"""Batches of a few shapes, so that a model is compiled only a few times.
 
-The batches of a loader come in and get one of its shapes, the *buckets*. These
-are chosen from a few samples before the first pass, in the main process: they
-do not depend on the number of workers, and a batch gets its bucket whoever
-makes it.
+The batches of a loader are padded to one of its shapes, the *buckets*. The
+main process chooses them from a few samples before the first epoch. So they do
+not depend on the number of workers, nor does the bucket of a batch.
 """
 
 import copy
@@ -21,13 +20,13 @@ from torch_gsample.ops import _check
 from torch_gsample.rng import BatchNumber
 from torch_gsample.samplers.base import KeyedSampler
 
-#: Samples that buckets are chosen from.
+#: Number of samples from which buckets are chosen.
 _PROBES = 16
-#: Room of the largest bucket beyond the mean of a size, in standard
-#: deviations: of normal sizes, one in 30,000 is larger.
+#: Size of the largest bucket above the mean, in standard deviations. Of
+#: normally distributed sizes, one in 30,000 is larger.
 _DEVIATIONS = 4.0
 
-#: What a loader takes: whether, how many buckets, or which.
+#: The loader's option: whether, how many buckets, or the buckets.
 Shapes: TypeAlias = bool | int | Sequence[BatchShape]
 
 
@@ -35,14 +34,14 @@ class StaticShapes:
     """The buckets of a loader.
 
     Args:
-        name (str): The loader, for messages.
-        value (bool or int or List[BatchShape]): How many buckets to choose,
+        name (str): The loader, for errors.
+        value (bool or int or List[BatchShape]): Number of buckets to choose,
             :obj:`True` for one; or the buckets, from small to large.
         sampler (BaseSampler): The loader's sampler.
 
     Raises:
-        TypeError: If ``value`` is none of that.
-        ValueError: If there are no buckets, or the sampler is no
+        TypeError: If ``value`` has another type.
+        ValueError: If there are no buckets, or the sampler is not a
             :class:`KeyedSampler`, whose samples can be drawn in advance.
     """
 
@@ -64,13 +63,13 @@ class StaticShapes:
             self._count = _check.count(name, 'static_shapes', value)
 
     def prepare(self, loader: Any) -> None:
-        """Chooses the buckets of a loader whose first pass begins.
+        """Chooses the buckets of a loader, before its first epoch.
 
         Args:
             loader (NodeLoader or LinkLoader): One of our loaders.
 
         Raises:
-            ValueError: If the loader does not know the size of its batches.
+            ValueError: If the loader has no batch size.
         """
         if self.buckets:
             return
@@ -96,11 +95,11 @@ class StaticShapes:
     def _probe(
         self, loader: Any, batch: int, index: torch.Tensor
     ) -> BatchShape:
-        """Returns the shape of a sample that is drawn in advance."""
+        """Returns the shape of a sample drawn in advance."""
         bare = copy.copy(loader)
         bare.filter_per_worker = False
-        # Of the first epoch, so that a resumed run has the same buckets; what
-        # is read an epoch at a time has no other one than that which begins.
+        # Epoch 0, so that a resumed run has the same buckets. A sampler that
+        # reads an epoch at a time only has the epoch that begins.
         prepared = hasattr(loader._graph_sampler(), 'prepare_epoch')
         epoch = loader._epochs.upcoming()[0] if prepared else 0
         number = BatchNumber(epoch, batch)
@@ -118,18 +117,18 @@ class StaticShapes:
         ]
 
     def load(self, state: list[dict[str, Any]]) -> None:
-        """Takes the buckets of a saved state."""
+        """Sets the buckets of a saved state."""
         self.buckets = [BatchShape(b['nodes'], b['edges']) for b in state]
 
     def padding(self, out: Any, graph: Any) -> Padding:
-        """Returns what pads the batch of a sample.
+        """Returns the padding of a sample's batch.
 
         Args:
             out (SamplerOutput or HeteroSamplerOutput): The sample.
             graph (Any): The graph of the loader.
 
         Raises:
-            ValueError: If it has other types or numbers of hops.
+            ValueError: If its types or its number of hops differ.
         """
         counts = BatchShape.of(out)
         return Padding(counts, self._room(counts.with_spare()), graph)
@@ -176,7 +175,7 @@ def _checked_buckets(name: str, value: Sequence[Any]) -> list[BatchShape]:
 def _places(name: str, loader: Any) -> list[list[torch.Tensor]]:
     """Returns indices of full batches, and of ones as short as the last.
 
-    Where these are shuffled, they are so without torch's default generator.
+    Shuffled indices do not use torch's default generator.
     """
     size, total = loader.batch_size, len(loader.dataset)
     if size is None:
@@ -193,7 +192,7 @@ def _places(name: str, loader: Any) -> list[list[torch.Tensor]]:
             total, generator=torch.Generator().manual_seed(0)
         )
     full = total // size
-    # Fewer seeds may find more at a hop: less of the graph was found before.
+    # Fewer seeds may find more new nodes at a hop, so both sizes count.
     last = order[full * size :]
     starts = [size * (i * full // _PROBES) for i in range(_PROBES)]
     out = [[order[start : start + size] for start in starts]] * (full > 0)

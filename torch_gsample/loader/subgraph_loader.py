@@ -1,4 +1,4 @@
-"""What our counterparts of PyG's subgraph loaders share.
+"""Base of our counterparts of PyG's subgraph loaders.
 
 A graph and the indices of a batch come in; induced subgraphs with the
 attributes of their nodes and edges go out.
@@ -22,28 +22,28 @@ from torch_gsample.loader.options import SubgraphOptions
 from torch_gsample.ops import gather_rows, induce_subgraph
 from torch_gsample.sparse_sample import SparseSample
 
-#: A graph, whose edges may be on disk.
+#: A graph whose edges may be on disk.
 SubgraphData: TypeAlias = Data | Any
 
 
 class SubgraphLoader(KeyedLoader):
-    """Makes batches of a graph by programs on its matrix.
+    """Makes the batches of a graph by programs on its matrix.
 
-    A pass is an epoch, as of :class:`KeyedLoader`, and what programs draw is
-    a function of (seed, epoch, batch).
+    As in :class:`KeyedLoader`, an iteration is an epoch, and draws of programs
+    are a function of (seed, epoch, batch).
 
     Args:
         data (Data or ChunkedGraph or Tuple[Data, ChunkedGraph]): The graph;
-            on disk, with attributes of nodes and edges if there are any.
-        num_items (int): What indices are below.
+            if its edges are on disk, with or without attributes in memory.
+        num_items (int): Number of indices.
         **options (optional): See :class:`ShaDowKHopSampler`.
 
     Raises:
-        TypeError: If ``data`` is no homogeneous graph.
-        ValueError: If it has no edges to read.
+        TypeError: If ``data`` is not a homogeneous graph.
+        ValueError: If it has no edges.
     """
 
-    _edge_id: Any  # of the edges of the matrix, or None on disk
+    _edge_id: Any  # of the matrix's edges; None on disk
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class SubgraphLoader(KeyedLoader):
 
     def _make_sample(self, index: list[int]) -> Data:
         items = torch.tensor(index)
-        # Who calls it without a loader has no number.
+        # A call outside of a loader has no batch id.
         place = rng.current_batch() or (0, rng.hash_ids(items))
         with rng.program_scope(rng.make_key(self.seed, *place)):
             return self._make_batch(items)
@@ -97,8 +97,8 @@ class SubgraphLoader(KeyedLoader):
                 f"{name}: 'data' must have an 'edge_index' or an 'adj_t'"
             )
         matrix = SparseSample.from_data(self._data)
-        # Its edges are numbered by column: what belongs to the edges of a
-        # column is side by side, and ids are looked up only where needed.
+        # Edges have ids by column, so that a column's attributes are
+        # adjacent; original ids are looked up only where needed.
         columns = replace(matrix.csc, edge_id=None)
         self.matrix = SparseSample(columns, None, matrix.shape)
         self._edge_id = matrix.edge_id
@@ -110,7 +110,7 @@ class SubgraphLoader(KeyedLoader):
         batch: Tensor | None = None,
         skip: tuple[str, ...] = (),
     ) -> Tensor:
-        """Writes the edges between nodes, and all attributes.
+        """Adds the edges between nodes, and all attributes, to a batch.
 
         Args:
             out (Data): The batch.
@@ -120,7 +120,7 @@ class SubgraphLoader(KeyedLoader):
             skip (Tuple[str], optional): Attributes to leave out.
 
         Returns:
-            torch.Tensor: int64 ``[num_edges]``, by the numbers of the matrix.
+            torch.Tensor: int64 ``[num_edges]``, edge ids of the matrix.
         """
         row, col, edge, edge_id = self._edges_between(nodes, batch)
         out.edge_index = torch.stack([row, col])
@@ -141,7 +141,7 @@ class SubgraphLoader(KeyedLoader):
     def _edges_between(
         self, nodes: Tensor, batch: Tensor | None
     ) -> tuple[Tensor, Tensor, Tensor, Any]:
-        """Returns ends of edges, and their numbers in matrix or data."""
+        """Returns ends of edges, and their ids in the matrix and the data."""
         if self._edge_id is None:  # on disk
             part = self.matrix.induce(nodes, batch)
             return *part.coo(), part.edge_id, part.edge_id
@@ -159,15 +159,15 @@ class SubgraphLoader(KeyedLoader):
 
 
 def check_data(name: str, data: Any) -> Data:
-    """Returns the attributes of a graph, whose edges may be on disk.
+    """Returns the attributes of a graph whose edges may be on disk.
 
     Args:
         name (str): The loader.
         data (Data or ChunkedGraph or Tuple[Data, ChunkedGraph]): The graph.
 
     Raises:
-        TypeError: If it is none of these, or has types of nodes.
-        ValueError: If both have edges, or numbers of nodes differ.
+        TypeError: If it is none of these, or has node types.
+        ValueError: If both have edges, or their numbers of nodes differ.
     """
     graph, out = stored_graph(data), data
     if graph is not None:
@@ -207,7 +207,7 @@ def _take(value: Tensor, index: Tensor, dim: int) -> Tensor:
 
 
 def _spelled_out(data: Data) -> Data:
-    """Replaces a ``SparseTensor`` by an ``edge_index``, in its order."""
+    """Replaces a ``SparseTensor`` with an ``edge_index`` in its order."""
     if 'adj_t' not in data:
         return data
     data = copy.copy(data)

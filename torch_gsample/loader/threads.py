@@ -1,4 +1,4 @@
-"""Bounds the threads that make batches, of torch's operators and ours."""
+"""Limits the threads of torch's operators and ours that make batches."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -9,25 +9,26 @@ _END = object()
 
 
 def bound(num_threads: int | None) -> None:
-    """Bounds the threads that the calling one uses, if there is a bound."""
+    """Limits the number of threads of the calling thread, if not None."""
     if num_threads is not None and num_threads < torch.get_num_threads():
         torch.set_num_threads(num_threads)
 
 
 def keep() -> None:
-    """Lets new threads begin as the calling one, whatever another one bound.
+    """Makes new threads inherit the calling thread's limit.
 
-    Torch sets the number of a thread and that of all to come together.
+    Torch's setter sets both the limit of its thread and the default of new
+    ones.
     """
     torch.set_num_threads(torch.get_num_threads())
 
 
 def bounded(batches: Iterator[Any], num_threads: int | None) -> Iterator[Any]:
-    """Yields batches that the calling thread makes with a bound on threads.
+    """Yields batches that the calling thread makes with a thread limit.
 
     Args:
-        batches (Iterator): Makes a batch when it is asked.
-        num_threads (int, optional): The bound.
+        batches (Iterator): Makes each batch on demand.
+        num_threads (int, optional): The limit.
     """
     while True:
         before = torch.get_num_threads()

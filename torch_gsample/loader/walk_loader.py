@@ -22,8 +22,8 @@ class WalkLoader(KeyedLoader):
         num_nodes (int): Number of nodes.
         sample (Callable): Makes a sample of a list of nodes.
         **options (optional): ``prefetch``, ``rank`` and ``world_size`` of
-            :class:`NeighborLoader`; ``seed``, with ``world_size``, of the
-            order of nodes; and those of
+            :class:`NeighborLoader`; ``seed``, the seed of the order of nodes,
+            required with ``world_size``; and those of
             :class:`torch.utils.data.DataLoader`.
 
     Raises:

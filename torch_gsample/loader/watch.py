@@ -1,7 +1,6 @@
-"""Watches batches on their way to the caller: counts and buckets.
+"""Counts batches on their way to the caller, and the use of buckets.
 
-The batches of a pass come in and go out as they are, in the caller's thread,
-whichever worker made them.
+The batches of an epoch pass through unchanged, in the caller's thread.
 """
 
 import os
@@ -19,18 +18,18 @@ from torch_gsample.loader.epochs import Place
 from torch_gsample.loader.static_shapes import StaticShapes
 from torch_gsample.samplers.counts import Counts
 
-#: Where a batch has the nodes and edges of hops: without padding, else with
-#: it, else all together.
+#: Attributes of a batch with counts of nodes and edges, by precedence: hops
+#: without padding, hops with padding, totals.
 _NODES = 'num_real_nodes', 'num_sampled_nodes', 'num_nodes'
 _EDGES = 'num_real_edges', 'num_sampled_edges', 'num_edges'
 
 
 class BatchWatch:
-    """What is known of the batches that a loader handed out.
+    """Counters of the batches that a loader handed out.
 
     Args:
-        name (str): The loader, for messages.
-        counts (Counts): Where batches are counted.
+        name (str): The loader, for errors.
+        counts (Counts): The counters of batches.
         shapes (StaticShapes, optional): The shapes of batches.
     """
 
@@ -39,10 +38,10 @@ class BatchWatch:
         self._uses: Counter[BatchShape] = Counter()
 
     def see(self, batch: Any, seconds: float) -> int:
-        """Counts a batch and the time that the caller waited for it.
+        """Counts a batch and the caller's waiting time.
 
         Returns:
-            int: The edges of the batch.
+            int: Number of edges of the batch.
         """
         if not isinstance(batch, (Data, HeteroData)):
             self._counts.add_seconds('wait', seconds)
@@ -56,7 +55,7 @@ class BatchWatch:
         return sum(map(sum, edges))
 
     def stats(self) -> dict[str, Any]:
-        """Returns what was counted; see :meth:`KeyedLoader.stats`."""
+        """Returns the counters; see :meth:`KeyedLoader.stats`."""
         out = self._counts.stats()
         if self._shapes is None:
             return out
@@ -92,18 +91,18 @@ class BatchWatch:
 
 
 class Watched:
-    """The batches of a pass, each of which is seen as it is handed out.
+    """The batches of an epoch, counted as they are handed out.
 
     Args:
         batches (Iterator): The batches.
-        see (Callable): Called with each, and the seconds that it took;
-            returns its edges.
-        check (Callable, optional): Called before each; raises if this
-            process cannot have it.
-        place (Place, optional): Counts how far the caller has come.
+        see (Callable): Called with each batch and its waiting time in seconds;
+            returns its number of edges.
+        check (Callable, optional): Called before each batch; raises in a
+            process that cannot get it.
+        place (Place, optional): Position of the caller in the epoch.
     """
 
-    #: Edges of the batch that was handed out last.
+    #: Number of edges of the last batch.
     num_edges = 0
 
     def __init__(
@@ -142,10 +141,10 @@ class Watched:
 def check_process(name: str, process: int) -> None:
     """Checks that this process has the threads and workers of an iterator.
 
-    A forked child has neither, and would wait for ever.
+    A forked child has neither, and would wait forever.
 
     Args:
-        name (str): The loader, for messages.
+        name (str): The loader, for errors.
         process (int): The process that created the iterator.
 
     Raises:
@@ -169,6 +168,6 @@ def _hops(store: Any, names: tuple[str, str, str]) -> Sequence[int]:
 
 
 def _places(store: Any, level: str) -> tuple[int, ...]:
-    """Returns how many nodes or edges each hop has with its padding."""
+    """Returns the numbers of nodes or edges of hops, with padding."""
     counts = store.get(f'num_sampled_{level}')
     return tuple(counts or [getattr(store, f'num_{level}')])

@@ -1,4 +1,4 @@
-"""A graph and its seeds, as the operators that sample hop by hop take them."""
+"""The graph and seeds of the operators that sample hop by hop."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,12 +13,13 @@ from torch_gsample.ops.sampling import PreparedGraph, Sampling
 def read(
     op: str, graph: PreparedGraph, seeds: Any, fanouts: Any, seed_time: Any
 ) -> tuple[Any, Any, Any]:
-    """Returns seeds, fan-outs and times as lists that the operator checks.
+    """Returns seeds, fan-outs and times as lists for the operator.
 
     Raises:
-        TypeError: If a tensor does not hold integers, or the graph is none.
-        ValueError: If one item is given for a graph with types, or fan-outs
-            differ in their hops.
+        TypeError: If a tensor does not hold integers, or ``graph`` is not a
+            graph.
+        ValueError: If there is a single item for a graph with types, or the
+            numbers of hops differ.
     """
     if not hasattr(graph, 'ends'):
         raise TypeError(
@@ -44,7 +45,7 @@ def read(
 
 
 def vector(op: str, name: str, value: Any) -> Tensor:
-    """Returns a vector as int64; the operator checks the rest."""
+    """Returns a vector as int64; the operator checks its range."""
     if (
         isinstance(value, Tensor)
         and value.dtype == torch.int64
@@ -73,11 +74,11 @@ def check(
     sampling: Sampling,
     seed_time: Sequence[Tensor] | None,
 ) -> torch.device:
-    """Finds what an operator refused; returns the device that samples.
+    """Finds the invalid argument of a failed call; returns the device.
 
     Raises:
         TypeError: If a tensor or number has the wrong type.
-        ValueError: If a length or device does not fit.
+        ValueError: If a length or device is wrong.
     """
     if graph.is_temporal != (seed_time is not None):
         raise ValueError(
@@ -107,7 +108,7 @@ def check(
 def sampling_device(
     op: str, graph: PreparedGraph, seeds: Sequence[Tensor]
 ) -> torch.device:
-    """Returns where to sample: on a GPU if the graph or seeds are there."""
+    """Returns the sampling device: a GPU if the graph or seeds are on it."""
     return _check.sampling_device(
         op,
         graph.columns[0].indptr if graph.columns else None,

@@ -1,4 +1,4 @@
-"""Argument checks of the operators, with one wording of each error."""
+"""Argument checks of the operators, with one wording for each error."""
 
 import os
 import re
@@ -13,52 +13,52 @@ from torch.compiler import is_dynamo_compiling as is_compiling
 from torch_gsample._library import has_cuda_kernel
 from torch_gsample.torch_private import guard_or_false
 
-#: What an operator says of an id that it found itself, as on a GPU: the stable
-#: ABI knows no other error than RuntimeError.
+#: Error of an operator for an id that it checked itself, as on a GPU. The
+#: stable ABI only has RuntimeError.
 _NOT_A_NODE = re.compile(
     r": '(seeds|rows?|cols?|row_nodes|col_nodes|id|index)' must be in "
     r'\[(0|-1), \d+\) \(got .* at position'
 )
 
-#: Where an operator raised an error, before its text.
+#: The source location that precedes an operator's error.
 _PLACE = re.compile(r'^[\w()]+, \S+:\d+, ')
 
-#: How an operator says what an argument must be, and how of ids of nodes.
+#: The rule of an argument in an operator's error; the group is for ids.
 _RULE = re.compile(r"\w+: '\w+' must (be in \[)?")
 
-#: How an operator says that a GPU is out of memory.
+#: Error of an operator without enough GPU memory.
 _NO_MEMORY = re.compile(r'\w+: out of memory on the device for ')
 
 INDEX_DTYPES = (torch.int32, torch.int64)
 CPU = torch.device('cpu')
 
-#: Temporal strategies, by the numbers that operators take.
+#: Temporal strategies, in the order of the operators' codes.
 STRATEGIES = ('uniform', 'last')
 
 
-# What changes nothing is not called: Dynamo captures each call, which takes it
+# No-op conversions are not called: Dynamo captures each call, which takes
 # milliseconds.
 
 
 def contiguous(value: Tensor) -> Tensor:
-    """Returns a tensor that is contiguous."""
+    """Returns a contiguous tensor."""
     return value if value.is_contiguous() else value.contiguous()
 
 
 def as_int64(value: Tensor) -> Tensor:
-    """Returns a tensor of int64."""
+    """Returns an int64 tensor."""
     return value if value.dtype == torch.int64 else value.to(torch.int64)
 
 
 def detached(value: Tensor) -> Tensor:
-    """Returns a tensor without its history."""
+    """Returns a tensor without its autograd history."""
     return value.detach() if value.requires_grad else value
 
 
 def is_known(condition: bool) -> bool:
-    """Whether a condition on sizes holds, as far as Dynamo can know it.
+    """Whether a condition on sizes holds, as far as Dynamo knows.
 
-    What it cannot know is taken not to hold: operators check again.
+    Unknown conditions count as false: operators check again.
     """
     if not is_compiling():
         return condition
@@ -71,7 +71,7 @@ def graph_device(
     """Returns the device on which an operator with a CUDA kernel runs.
 
     Raises:
-        ValueError: If the graph is on a GPU, and there are no kernels for it.
+        ValueError: If the graph is on a GPU, and this build has no kernel.
     """
     if not isinstance(indptr, Tensor) or indptr.device.type != 'cuda':
         return CPU
@@ -90,10 +90,10 @@ def sampling_device(
     seeds: Tensor | None,
     name: str = 'seeds',
 ) -> torch.device:
-    """Returns where to sample: on a GPU if the graph or the seeds are there.
+    """Returns the sampling device: a GPU if the graph or seeds are on it.
 
     Raises:
-        ValueError: If there are no kernels for it.
+        ValueError: If this build has no kernel.
     """
     on_gpu = isinstance(seeds, Tensor) and seeds.device.type == 'cuda'
     if on_gpu and isinstance(indptr, Tensor) and indptr.device == CPU:
@@ -102,7 +102,7 @@ def sampling_device(
 
 
 def is_readable(value: Tensor, device: torch.device) -> bool:
-    """Whether a GPU reads a tensor: it is there, or in pinned memory."""
+    """Whether a device can read a tensor: on it, or in pinned memory."""
     if value.device == device:
         return True
     return value.device == CPU and (is_compiling() or value.is_pinned())
@@ -119,8 +119,8 @@ def integer_vector(
 
     Raises:
         TypeError: If it is not an integer tensor.
-        ValueError: If it is no vector, or not on the device (nor, where that
-            is allowed, in pinned memory).
+        ValueError: If it is not a vector, or not on the device (nor in pinned
+            memory, if that is allowed).
     """
     if not isinstance(value, Tensor):
         raise TypeError(
@@ -149,12 +149,12 @@ def integer_vector(
 
 
 def widened(value: Tensor, device: torch.device) -> Tensor:
-    """Returns a tensor of int64; a copy of pinned memory is on the GPU."""
+    """Returns an int64 tensor; pinned memory is copied to the GPU."""
     return value if value.dtype == torch.int64 else value.to(device).long()
 
 
 def place(device: torch.device) -> str:
-    """Returns what errors call the device of an operator."""
+    """Returns the name of an operator's device for errors."""
     return 'the CPU' if device == CPU else f'{device}, where the graph is'
 
 
@@ -182,7 +182,7 @@ def pointers(
     device: torch.device = CPU,
     or_pinned: bool = False,
 ) -> Tensor:
-    """Returns the pointers of a graph, which are never empty."""
+    """Returns the pointers of a graph after checks; they are never empty."""
     indptr = integer_vector(op, 'indptr', indptr, device, or_pinned)
     if indptr.numel() == 0:
         raise ValueError(f"{op}: 'indptr' must have at least one element")
@@ -213,7 +213,7 @@ def node_ids(
 ) -> Tensor:
     """Returns ``value`` as int64 after checking its range.
 
-    On a GPU the kernel checks it, so that nothing waits here.
+    On a GPU, the kernel checks the range, to avoid a synchronisation.
 
     Raises:
         IndexError: If an id is outside ``[0, num_nodes)``.
@@ -223,15 +223,15 @@ def node_ids(
 
 
 def in_range(op: str, name: str, value: Tensor, size: int) -> Tensor:
-    """Returns integers that are positions of a vector of ``size``.
+    """Returns integers after checking that they are in ``[0, size)``.
 
-    On a GPU the kernel checks them.
+    On a GPU, the kernel checks them.
 
     Raises:
         IndexError: If one is outside ``[0, size)``.
     """
     if not is_compiling() and value.numel() > 0 and not value.is_cuda:
-        # As numbers: int32 cannot be compared with what it does not hold.
+        # As Python numbers, because `size` may exceed int32.
         low, high = map(int, torch.aminmax(value))
         if low < 0 or high >= size:
             bad = low if low < 0 else high
@@ -242,7 +242,7 @@ def in_range(op: str, name: str, value: Tensor, size: int) -> Tensor:
 
 
 def fanouts(op: str, name: str, value: Sequence[int]) -> list[int]:
-    """Returns the neighbours to sample at each hop, each at least -1."""
+    """Returns the fan-out of each hop after checks, each at least -1."""
     if not isinstance(value, Iterable):
         raise TypeError(f"{op}: '{name}' must hold integers (got {value!r})")
     value = list(value)
@@ -260,7 +260,7 @@ def fanouts(op: str, name: str, value: Sequence[int]) -> list[int]:
 
 
 def count(op: str, name: str, value: int, least: int = 1) -> int:
-    """Returns a number of things, of which there are at least some."""
+    """Returns a count after checking its minimum."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"{op}: '{name}' must be an integer (got {value!r})")
     if value < least:
@@ -275,7 +275,7 @@ def random_key(op: str, key: Tensor) -> Tensor:
 
 
 def random_keys(op: str, key: Tensor, batches: int | None) -> Tensor:
-    """Returns keys of shape ``[batches, 3]``, or of any number."""
+    """Returns keys of shape ``[batches, 3]``; None allows any number."""
     if not isinstance(key, Tensor) or key.dtype != torch.int64:
         raise TypeError(f"{op}: 'key' must be an int64 tensor (got {key!r})")
     any_size = batches is None and key.dim() > 0
@@ -297,9 +297,9 @@ def segment_ptr(
     size: int | None = None,
     device: torch.device = CPU,
 ) -> Tensor:
-    """Returns where the rows of each batch begin, of ``size`` rows.
+    """Returns the start of each batch among ``size`` rows, after checks.
 
-    Operators check that it ascends, and on a GPU that it ends there.
+    Operators check that it ascends, and on a GPU also its end.
 
     Raises:
         ValueError: If it is empty, or does not end at ``size``.
@@ -316,7 +316,7 @@ def segment_ptr(
 
 
 def strategy(op: str, value: str) -> int:
-    """Returns the number of a temporal strategy, which operators take."""
+    """Returns the operators' code of a temporal strategy."""
     if value not in STRATEGIES:
         raise ValueError(
             f"{op}: 'temporal_strategy' must be 'uniform' or 'last' "
@@ -327,7 +327,7 @@ def strategy(op: str, value: str) -> int:
 
 @contextmanager
 def opened(library: int | str | os.PathLike[str]) -> Iterator[int]:
-    """Gives the descriptor of a library, which operators take."""
+    """Yields the file descriptor of a library."""
     if isinstance(library, int):
         yield library
     else:
@@ -336,7 +336,7 @@ def opened(library: int | str | os.PathLike[str]) -> Iterator[int]:
 
 
 def time_window(op: str, value: int | None) -> int | None:
-    """Returns the width of a time window."""
+    """Returns the width of a time window after checks."""
     if value is not None and value < 0:
         raise ValueError(
             f"{op}: 'time_window' must not be negative (got {value})"
@@ -345,12 +345,12 @@ def time_window(op: str, value: int | None) -> int | None:
 
 
 def call(operator: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Calls an operator that Ctrl-C may end.
+    """Calls an operator that Ctrl-C can interrupt.
 
     Raises:
-        IndexError: If it found an id that is not in the graph.
-        KeyboardInterrupt: If it did.
-        torch.OutOfMemoryError: If there is no memory for it on the GPU.
+        IndexError: If the operator found an id that is not in the graph.
+        KeyboardInterrupt: If it was interrupted.
+        torch.OutOfMemoryError: If it needs more memory on the GPU.
     """
     try:
         return operator(*args, **kwargs)
@@ -360,7 +360,7 @@ def call(operator: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 
 def raised(error: RuntimeError) -> BaseException:
-    """Returns the exception that an error of an operator stands for."""
+    """Returns the exception for an operator's error."""
     text = str(error)
     if ': interrupted' in text:
         return KeyboardInterrupt()
@@ -372,7 +372,7 @@ def raised(error: RuntimeError) -> BaseException:
 
 
 def raised_in_program(error: RuntimeError) -> BaseException:
-    """Does so in compiled programs, where operators alone check values."""
+    """Returns it for a compiled program, where only operators check values."""
     found = raised(error)
     text = _PLACE.sub('', str(error).partition('\n')[0])
     rule = _RULE.match(text)

@@ -1,4 +1,4 @@
-"""What the fake kernels of operators with data-dependent shapes share."""
+"""Helpers of fake kernels with data-dependent shapes."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,16 +12,16 @@ from torch_gsample.torch_private import (
     shape_env_of,
 )
 
-#: The backends that compile programs of unknown lengths.
+#: Backends that compile programs with unknown lengths.
 BACKENDS: list[Callable[..., Any]] = []
 
 
 @torch.compiler.assume_constant_result
 def allow_unknown_lengths() -> bool:
-    """Captures what programs do with lengths that depend on values.
+    """Lets Dynamo capture operations on data-dependent lengths.
 
-    Dynamo calls it while it captures: `.unique()` of a program breaks the
-    graph before the first call, and does not after it.
+    Dynamo calls it while capturing: before the first call, `.unique()` breaks
+    the graph of a program; afterwards it does not.
     """
     capture_unknown_lengths(BACKENDS)
     return True
@@ -38,6 +38,6 @@ def dynamic_size() -> torch.SymInt:
 
 
 def pointers_like(tensor: Tensor, ptr: Tensor | None) -> Tensor:
-    """Returns where the items of each batch begin, of one without ``ptr``."""
+    """Returns pointers of batches; one batch without ``ptr``."""
     size = 2 if ptr is None else ptr.shape[0]
     return tensor.new_empty(size, dtype=torch.int64)

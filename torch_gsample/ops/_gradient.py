@@ -1,7 +1,8 @@
-"""Gradient formulas of operators, which refuse derivatives they do not have.
+"""Gradient formulas of operators, and errors for missing derivatives.
 
-All of the package's formulas are registered here. Those of torch.library serve
-reverse mode alone: forward-mode gradients would be zero without a word.
+All of the package's formulas are registered here. torch.library supports
+reverse mode only: without the check, forward-mode gradients would silently be
+zero.
 """
 
 from collections.abc import Callable
@@ -16,19 +17,19 @@ from torch_gsample.torch_private import (
     tree_leaves,
 )
 
-#: The operators that have a formula.
+#: The operators with a formula.
 formulas: set[str] = set()
 
 
 def refuse_transforms(name: str, values: Any) -> None:
-    """Raises if forward mode or ``torch.func`` reaches a value.
+    """Raises an error if forward mode or ``torch.func`` reaches a value.
 
     Args:
-        name (str): What has gradients in reverse mode only.
-        values (Any): Its arguments, nested in any way.
+        name (str): The operation, which only has reverse-mode gradients.
+        values (Any): Its arguments, with any nesting.
 
     Raises:
-        NotImplementedError: If one has a tangent, is batched, or requires
+        NotImplementedError: If a tensor has a tangent, is batched, or requires
             gradients of a transform.
     """
     for x in tree_leaves(values):
@@ -41,7 +42,7 @@ def refuse_transforms(name: str, values: Any) -> None:
 
 
 class _Formulas(torch.library.Library):
-    """Registers formulas of torch.library behind a check."""
+    """Adds a check to formulas of torch.library."""
 
     def impl(self, op_name: Any, fn: Any, *args: Any, **kwargs: Any) -> Any:
         def checked(keyset: Any, *inputs: Any, **options: Any) -> Any:
@@ -62,7 +63,7 @@ def register_gradient(
 
     Args:
         operator (str): Its name in ``torch.ops.gsample``.
-        backward (Callable): As of :func:`torch.library.register_autograd`.
+        backward (Callable): As in :func:`torch.library.register_autograd`.
         save (Callable): Its ``setup_context``.
     """
     torch.library.register_autograd(

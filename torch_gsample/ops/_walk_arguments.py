@@ -1,4 +1,4 @@
-"""What the operators of walks check alike."""
+"""Argument checks of the walk operators."""
 
 import torch
 from torch import Tensor
@@ -20,7 +20,7 @@ def length(op: str, length: int) -> int:
 
 
 def call_id(op: str, call_id: int) -> int:
-    """Returns the number of the draw after checks."""
+    """Returns the id of the draw after checks."""
     if not 0 <= call_id < _MAX_CALLS:
         raise ValueError(
             f"{op}: 'call_id' must be in [0, {_MAX_CALLS}) (got {call_id})"
@@ -35,7 +35,7 @@ def weights(
     indices: Tensor,
     device: torch.device,
 ) -> Tensor | None:
-    """Returns cumulated weights as int64 after checks, if there are any."""
+    """Returns cumulated weights as int64 after checks, or None."""
     if cum_weight is None:
         return None
     size = cum_weight_size(indices.numel(), indptr.numel() - 1)
@@ -45,7 +45,7 @@ def weights(
 
 
 def empty_walks(seeds: Tensor, length: int) -> tuple[Tensor, Tensor]:
-    """Returns the outputs of a fake kernel: nodes and edges."""
+    """Returns a fake kernel's outputs: nodes and edges."""
     allow_unknown_lengths()
     n = seeds.shape[0]
     return seeds.new_empty(n, length + 1), seeds.new_empty(n, length)

@@ -1,4 +1,4 @@
-"""Collection of the features of sampled nodes."""
+"""Gathering of feature rows."""
 
 from typing import Any
 
@@ -10,13 +10,13 @@ from torch_gsample.ops import _check
 from torch_gsample.ops._gradient import register_gradient
 from torch_gsample.torch_private import below_autograd
 
-#: From here on, the operator that costs more to call is faster.
+#: From this number of rows on, the operator is faster despite its overhead.
 _MANY_ROWS = 4096
 
-#: Up to here, torch's own way is faster.
+#: Below this number of rows, torch is faster.
 _FEW_ROWS = 64
 
-#: Rows that become float32, or are it, without a scale.
+#: Dtypes that widen to float32 without a scale.
 _WIDENED = (torch.bfloat16, torch.float16, torch.float32)
 
 
@@ -33,8 +33,8 @@ def gather_rows(
     Fresh memory would cost more than the copy, as the operating system zeroes
     each page.
 
-    Rows of fewer bits are converted to float32: bfloat16 and float16 exactly,
-    int8 as ``scale[i] * input[i]`` with one rounding.
+    Narrow rows are converted to float32: bfloat16 and float16 exactly, int8 as
+    ``scale[i] * input[i]`` with one rounding.
 
     Args:
         input (torch.Tensor): ``[num_rows, *]`` in any dtype. If ``index`` is
@@ -100,16 +100,16 @@ def gather_rows(
 
 
 def _is_there(value: Tensor, index: Tensor, device: torch.device) -> bool:
-    """Whether the device of an index reads a tensor."""
+    """Whether the device of an index can read a tensor."""
     return value.device == device or (index.is_cuda and value.is_pinned())
 
 
 def _checked_scale(op: str, input: Tensor, scale: Tensor) -> Tensor:
-    """Returns the scales of the rows of a matrix.
+    """Returns the scales of a matrix's rows after checks.
 
     Raises:
         TypeError: If the rows are not int8.
-        ValueError: If there is not a float32 for each, where they are.
+        ValueError: If they are not one float32 per row on its device.
     """
     if input.dtype != torch.int8:
         raise TypeError(
@@ -131,7 +131,7 @@ def _checked_scale(op: str, input: Tensor, scale: Tensor) -> Tensor:
 def select_rows(input: Tensor, index: Tensor) -> Tensor:
     """Returns ``input[index]``, faster for long indices.
 
-    A GPU also reads rows in pinned memory.
+    A GPU can also read rows in pinned memory.
 
     Args:
         input (torch.Tensor): ``[num_rows, *]``.
@@ -169,7 +169,7 @@ def index_rows(input: Tensor, index: Tensor) -> Tensor:
         try:
             out = _operator(input, rows)
             return out.view(*index.shape, *input.shape[1:])
-        except RuntimeError:  # of a negative index
+        except RuntimeError:  # negative indices
             pass
     return input[index]
 

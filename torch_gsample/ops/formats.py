@@ -1,4 +1,4 @@
-"""Conversion to compressed sparse columns, and checks of it."""
+"""Conversion to compressed sparse columns, and their checks."""
 
 import torch
 from torch import Tensor
@@ -69,7 +69,7 @@ tensor([1, 0, 2], dtype=torch.int32), tensor([1, 0, 2]))
         num_cols,
         wide_indptr,
         wide_indices,
-        *([num_rows] if row.is_cuda else []),  # its kernel checks
+        *([num_rows] if row.is_cuda else []),  # the GPU kernel checks ids
     )
 
 
@@ -187,7 +187,7 @@ def cumulate_weights(
         return _check.call(torch.ops.gsample.cumulate_weights, indptr, weight)
     except torch.OutOfMemoryError:
         raise
-    except RuntimeError:  # says which weight it is
+    except RuntimeError:  # find the invalid weight
         check_weights(op, name, indptr, weight)
         raise
 

@@ -1,4 +1,4 @@
-"""Tests whether a matrix has edges."""
+"""Edge queries of a matrix."""
 
 import torch
 from torch import Tensor
@@ -89,7 +89,7 @@ def _encoded(
     num_rows: int | None = None,
     num_threads: int = 0,
 ) -> Tensor:
-    """What a GPU runs: edges as numbers, which torch sorts."""
+    """GPU implementation: encodes edges as integers, which torch sorts."""
     if cols is not None:
         indptr, indices, _ = torch.ops.gsample.slice_cols(
             indptr, indices, cols

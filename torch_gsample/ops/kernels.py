@@ -1,4 +1,4 @@
-"""Generated kernels: loaded, run and unloaded."""
+"""Generated kernels: loading, running and unloading."""
 
 import os
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from torch import Tensor
 from torch_gsample.ops import _check
 from torch_gsample.ops._fake import dynamic_size
 
-#: The dtypes of tensors, in the order of their numbers in a layout.
+#: Dtypes of tensors, in the order of their codes in a layout.
 DTYPES = (
     torch.float32,
     torch.float64,
@@ -19,35 +19,35 @@ DTYPES = (
     torch.bfloat16,
     torch.float16,
 )
-#: What an operand or a result has a row for, by number: ``any`` are rows that
-#: an index finds, ``pointers`` say where the edges of each column start.
+#: Kinds of rows of an operand or result, in the order of their codes: ``any``
+#: rows are found by an index, ``pointers`` are the start of each column.
 ROWS = ('center', 'neighbor', 'edge', 'one', 'any', 'pointers')
 _CENTER, _EDGE, _ANY, _POINTERS = (
     ROWS.index(name) for name in ('center', 'edge', 'any', 'pointers')
 )
-#: The layout of each kernel that is loaded.
+#: The layout of each loaded kernel.
 _layouts: dict[int, tuple[int, ...]] = {}
 
 
 def load_kernel(
     library: int | str | os.PathLike[str], layout: Sequence[int]
 ) -> int:
-    """Loads a library that ``torch_gsample.codegen`` built.
+    """Loads a library built by ``torch_gsample.codegen``.
 
     Args:
-        library (int or str): A descriptor that is open on it, or its path.
-        layout (Sequence[int]): Whether the kernel has no graph (0), one of
-            int32 (1) or of int64 (2); the operand by which it reduces rows,
-            or -1; the number of operands. Then the index in :data:`ROWS`, the
-            index in :data:`DTYPES` and the values a row of each operand and
-            result.
+        library (int or str): An open file descriptor of it, or its path.
+        layout (Sequence[int]): Whether the kernel has no graph (0), an int32
+            graph (1) or an int64 graph (2); the operand by which it reduces
+            rows, or -1; the number of operands. Then, for each operand and
+            result, the index in :data:`ROWS`, the index in :data:`DTYPES` and
+            the number of values per row.
 
     Returns:
-        int: The number of the kernel in this process.
+        int: The id of the kernel in this process.
 
     Raises:
-        OSError: If there is no such file.
-        RuntimeError: If it is no such library, or the layout is wrong.
+        OSError: If the file does not exist.
+        RuntimeError: If it is not such a library, or the layout is wrong.
     """
     with _check.opened(library) as descriptor:
         kernel = torch.ops.gsample.load_kernel(descriptor, list(layout))
@@ -59,7 +59,7 @@ def unload_kernel(kernel: int) -> None:
     """Closes the library of a kernel after its last call.
 
     Args:
-        kernel (int): Its number, of :func:`load_kernel`.
+        kernel (int): Its id from :func:`load_kernel`.
     """
     if _layouts.pop(kernel, None) is not None:
         torch.ops.gsample.unload_kernel(kernel)
@@ -76,23 +76,23 @@ def run_kernel(
 ) -> list[Tensor]:
     """Runs a generated kernel.
 
-    An edge map has no graph: its operands say which edges there are. Its
-    result has a row for each edge, or for each column or row if it reduces
-    them. A kernel of a vertex program runs over a graph, and its results have
-    a row for each vertex or edge.
+    An edge map has no graph: its operands determine the edges. Its result has
+    a row for each edge, or for each column or row if it reduces them. A kernel
+    of a vertex program runs over a graph, and its results have a row for each
+    vertex or edge.
 
     Args:
-        kernel (int): Its number, of :func:`load_kernel`.
-        operands (Sequence[torch.Tensor]): What it reads.
+        kernel (int): Its id from :func:`load_kernel`.
+        operands (Sequence[torch.Tensor]): Its inputs.
         graph (Sequence[torch.Tensor], optional): ``indptr``, ``[num_vertices
-            + 1]``, where the edges of each vertex start; ``indices``, the
+            + 1]``, the start of each vertex's edges; ``indices``, the
             neighbour of each edge; ``edge_id``, the row of each edge in
-            operands of edges, or ``None`` for its position; ``order``, a
-            permutation of the vertices, in which threads take them, or
-            ``None``.
-        num_rows (int, optional): Rows of the result of an edge map that
-            reduces rows, or of operands of neighbours.
-        num_edges (int, optional): Rows of operands of edges of a graph.
+            operands of edges, or ``None`` for its position; ``order``, the
+            permutation in which threads process vertices, or ``None``.
+        num_rows (int, optional): Number of rows of the result of an edge map
+            that reduces rows, or of operands of neighbours.
+        num_edges (int, optional): Number of rows of operands of a graph's
+            edges.
         num_threads (int, optional): Maximum number of threads; 0 for torch's
             number of threads.
 
@@ -101,8 +101,8 @@ def run_kernel(
         threads.
 
     Raises:
-        RuntimeError: If operands are not what the kernel reads, or an index
-            is out of range.
+        RuntimeError: If operands do not match the layout, or an index is out
+            of range.
         ValueError: If ``kernel`` is not loaded.
     """
     name = 'run_kernel'

@@ -1,4 +1,4 @@
-"""What LABOR solves for each column."""
+"""LABOR's equation for the variance of a column."""
 
 import torch
 from torch import Tensor
@@ -9,31 +9,32 @@ from torch_gsample.ops import _check
 def labor_scale(
     indptr: Tensor, weight: Tensor, k: int, value: Tensor | None = None
 ) -> Tensor:
-    r"""Solves LABOR's equation of the variance.
+    r"""Solves LABOR's equation for the variance.
 
-    For each column, of :math:`d` weights :math:`w_u`, it is the :math:`c` of
+    For a column of :math:`d` weights :math:`w_u`, the result is the solution
+    :math:`c` of
 
     .. math::
         \sum_u \frac{1}{\min(1, c \, w_u)} = \frac{d^2}{k}
 
-    where :math:`d > k`, else 1. With values :math:`a_u`, it is that of
+    if :math:`d > k`, else 1. With values :math:`a_u`, the equation is
 
     .. math::
         \sum_u \frac{a_u^2}{\min(1, c \, w_u)} =
             \Big( \frac{1}{k} - \frac{1}{d} \Big) \Big( \sum_u a_u \Big)^2
             + \sum_u a_u^2
 
-    which is the first equation where all values are equal. From
-    `"Layer-Neighbor Sampling: Defusing Neighborhood Explosion in GNNs"
+    which equals the first one if all values are equal. From `"Layer-Neighbor
+    Sampling: Defusing Neighborhood Explosion in GNNs"
     <https://arxiv.org/abs/2210.13339>`_.
 
     Args:
         indptr (torch.Tensor): int32 or int64 ``[num_cols + 1]``.
         weight (torch.Tensor): float64 ``[num_edges]``, positive and finite,
-            and so is ``1 / weight``.
-        k (int): Edges a column, of equal variance.
+            with finite ``1 / weight``.
+        k (int): Edges per column of node-wise sampling with equal variance.
         value (torch.Tensor, optional): float64 ``[num_edges]``, positive and
-            finite, and so is ``1 / value``.
+            finite, with finite ``1 / value``.
 
     Returns:
         torch.Tensor: float64 ``[num_cols]``.
@@ -41,8 +42,8 @@ def labor_scale(
     Raises:
         TypeError: If a tensor has the wrong dtype.
         ValueError: If ``k`` is not positive.
-        RuntimeError: If a weight or a value is not as it must be, or the
-            pointers are not those of the weights.
+        RuntimeError: If a weight or a value is invalid, or the pointers do not
+            match the weights.
 
     Example:
         >>> weight = torch.ones(4, dtype=torch.float64)

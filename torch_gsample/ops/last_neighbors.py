@@ -1,4 +1,4 @@
-"""The last edges of columns before a time, in rows of one length."""
+"""The last edges of columns before a time, as padded rows."""
 
 import torch
 from torch import Tensor
@@ -40,27 +40,27 @@ def last_neighbors(
         until (torch.Tensor): int64 ``[n]``, the end of each interval.
         k (int): Number of slots.
         edge_id (torch.Tensor, optional): int32 or int64 ``[num_edges]``, the
-            id of each edge; its position if not given.
-        time_window (int, optional): Width of the intervals; unlimited if not
-            given.
+            id of each edge; default: its position.
+        time_window (int, optional): Width of the intervals; default:
+            unlimited.
         closed_start (bool, optional): Whether the start of an interval belongs
             to it.
         closed_end (bool, optional): Whether the end belongs to it.
         ascending (bool, optional): Whether the latest edge comes last, in slot
             ``k - 1``, and empty slots come first.
         return_edge (bool, optional): Whether to return ids of edges.
-        num_threads (int, optional): At most this many threads; 0 means as
-            many as torch uses.
+        num_threads (int, optional): Maximum number of threads; 0 for torch's
+            number of threads.
 
     Returns:
-        Tuple[torch.Tensor, torch.Tensor, torch.Tensor]: ``[n, k]`` neighbors
+        Tuple[torch.Tensor, torch.Tensor, torch.Tensor]: ``[n, k]`` neighbours
         in the dtype of ``indices``, int64 edges (``[n, 0]`` without
         ``return_edge``) and int64 times. Empty slots have -1, -1 and 0.
 
     Raises:
         IndexError: If a column is not in the matrix.
         TypeError: If an argument has the wrong type.
-        ValueError: If an argument breaks a rule that is named.
+        ValueError: If an argument is invalid; the message names the rule.
 
     Example:
         >>> indptr, indices = torch.tensor([0, 3]), torch.tensor([4, 5, 6])
@@ -119,12 +119,12 @@ def _by_columns(
     return_edge: bool = True,
     num_threads: int = 0,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """What a GPU runs: `sample_columns`, then torch pads its columns.
+    """GPU implementation: `sample_columns`, then torch pads the columns.
 
-    Times are integers: an open end is a closed one, moved by 1.
+    Times are integers, so an open end is a closed end moved by 1.
     """
     empty = cols < 0
-    if indptr.shape[0] < 2:  # -1 has no column to be masked by
+    if indptr.shape[0] < 2:  # there is no column to replace -1
         if not torch.equal(cols, cols.new_full(cols.shape, -1)):
             at = int((cols != -1).nonzero()[0])
             raise IndexError(

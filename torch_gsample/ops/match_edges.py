@@ -1,4 +1,4 @@
-"""Positions of the edges of a matrix in another matrix of the same edges."""
+"""Positions of a matrix's edges in another matrix with the same edges."""
 
 import torch
 from torch import Tensor
@@ -63,7 +63,7 @@ def _match(
     if same and _equal(indptr, other_indptr):
         if _equal(indices, other_indices):
             return torch.arange(size, device=indices.device)
-        # Sorted by row, edges of a row by column, parallel ones as stored.
+        # Sorted by row, then column; parallel edges keep their order.
         order, other_order = (
             row.argsort(stable=True) for row in (indices, other_indices)
         )
@@ -81,7 +81,7 @@ def _match(
 
 
 def _equal(first: Tensor, second: Tensor) -> bool:
-    """Whether integers are equal, of whatever width they are."""
+    """Whether integer tensors of any width are equal."""
     if first.dtype != second.dtype:
         first, second = first.long(), second.long()
     return torch.equal(first, second)

@@ -1,4 +1,4 @@
-"""Parts of sparse matrices, and random numbers."""
+"""Slices of sparse matrices, and random numbers."""
 
 import torch
 from torch import Tensor

@@ -104,9 +104,9 @@ def draw_batches(
 ) -> list[Sample]:
     """Calls the operator, and splits its outputs.
 
-    Args are those of :func:`sample_batches`, with the int64 ``seeds`` of all
-    batches by node type, which begin at ``seed_ptr``, and the fan-outs of all
-    relations in one list.
+    Arguments are those of :func:`sample_batches`, with the int64 ``seeds`` of
+    all batches by node type, which begin at ``seed_ptr``, and the fan-outs of
+    all relations in one list.
     """
     outputs = call(
         graph,
@@ -122,7 +122,7 @@ def draw_batches(
 
 
 def _ptr(of_type: Sequence[Tensor]) -> Tensor:
-    """Where the seeds of each batch begin."""
+    """Returns the start of each batch's seeds."""
     ptr = [0]
     for seeds in of_type:
         ptr.append(ptr[-1] + seeds.shape[0])
@@ -132,7 +132,7 @@ def _ptr(of_type: Sequence[Tensor]) -> Tensor:
 def _split(
     outputs: Outputs, batches: int, types: int, relations: int
 ) -> list[Sample]:
-    """The sample of each batch."""
+    """Returns the sample of each batch."""
     counts = outputs[5].view(batches, -1)
     hops = (counts.shape[1] - types) // max(types + relations, 1)
     ends = types * (hops + 1)

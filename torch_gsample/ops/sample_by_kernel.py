@@ -1,16 +1,17 @@
-"""One edge of each column, by weights that a generated kernel computes.
+"""One edge of each column, with weights from a generated kernel.
 
-The compiler alone calls ``gsample::sample_by_kernel``. It selects what
-``sample_columns`` selects of an extract with ``k = 1`` and these weights.
+Only the compiler calls ``gsample::sample_by_kernel``. It selects the edges of
+``sample_columns`` with ``k = 1`` from an extract with these weights.
 """
 
 import torch
 
 from torch_gsample.ops._fake import dynamic_size
 
-#: What an operand of the kernel is, by number: a tensor that all edges read,
-#: or one with a row for each of ``cols``, or for each edge of the matrix;
-#: whether the row of an edge is in column ``before``; where columns start.
+#: Roles of the kernel's operands, in the order of their codes: a tensor for
+#: all edges, one with a row for each of ``cols``, one with a row for each edge
+#: of the matrix; whether an edge's row is in column ``before``; the start of
+#: each column.
 ROLES = ('whole', 'column', 'edge', 'found', 'pointers')
 
 

@@ -125,7 +125,7 @@ def sample_columns(
     if replace:
         options['replace'] = True
     if start is not None or root is not None or times:
-        # Unknown properties of columns are empty tensors there.
+        # Empty tensors stand for missing properties of columns.
         none = indptr.new_empty(0, dtype=torch.int64)
         places = [none if value is None else value for value in (start, root)]
         options['columns'] = [*places, *times]
@@ -149,7 +149,7 @@ _operator = torch.ops.gsample.sample_columns.default
 def _check_sizes(
     indptr: Tensor, cum_weight: Tensor | None, edge_time: Tensor | None = None
 ) -> None:
-    """Finds what the operator refused, which knows RuntimeError only."""
+    """Finds the invalid argument of a failed call."""
     num_edges = max(int(indptr[-1]), 0)
     size = cum_weight_size(num_edges, indptr.numel() - 1)
     for name, value, items in (

@@ -12,25 +12,25 @@ from torch_gsample.ops.sampling import PreparedGraph, Sampling
 
 _OP = 'sample_layers'
 
-#: Rules of frontiers, by the numbers that the operator takes.
+#: Frontier rules, in the order of the operator's codes.
 FRONTIERS = ('row', 'nodes', 'new', 'unseen', 'edges', 'walk')
 
 _DEFAULT = Sampling()
 
 
 class Layers(NamedTuple):
-    """Sampled layers: lists of one item per hop.
+    """Sampled layers, as lists with one item per hop.
 
     For a homogeneous sample, an item is a tensor. Otherwise it is a list of
     one tensor for each relation (``indptr, row, edge``) or node type
     (``node, batch``).
     """
 
-    indptr: list[Any]  # [num_columns + 1] where each column starts
+    indptr: list[Any]  # [num_columns + 1] start of each column
     row: list[Any]  # [num_sampled_edges] node of each row
     edge: list[Any]  # [num_sampled_edges] position in indices
     node: list[Any]  # the columns of each further hop
-    batch: list[Any]  # the seed of each one's tree; no items without trees
+    batch: list[Any]  # the seed of each column's tree; empty without trees
 
 
 def sample_layers(
@@ -56,12 +56,12 @@ def sample_layers(
 
     ============ =========================================================
     ``'row'``    the sampled rows, relation after relation;
-    ``'nodes'``  the columns, then the rows that are none of them;
+    ``'nodes'``  the columns, then the rows that are not among them;
     ``'new'``    the same without the first ``num_columns`` nodes;
-    ``'unseen'`` the same, but all nodes of hops before count as columns;
+    ``'unseen'`` the same without the nodes of all previous hops;
     ``'edges'``  the row of each edge, in the order of the edges;
-    ``'walk'``   the row of the edge of each column, or the column itself
-                 where it has none, for fan-outs of 1.
+    ``'walk'``   the row of each column's edge, or the column itself if it
+                 has no edge, for fan-outs of 1.
     ============ =========================================================
 
     Except for ``'unseen'``, a node is sampled at each hop that visits it.
@@ -128,7 +128,7 @@ def sample_layers(
             f"{_OP}: 'frontier' must be one of {', '.join(FRONTIERS)} "
             f'(got {frontier!r})'
         )
-    if not starts and not graph.tensors:  # no tensor tells a device
+    if not starts and not graph.tensors:  # no tensor determines a device
         return Layers([], [], [], [], [])
     try:
         out = _operator(
@@ -176,7 +176,7 @@ def _check_arguments(
     sampling: Sampling,
     seed_time: Sequence[Tensor] | None,
 ) -> None:
-    """Finds what an operator refused, which knows RuntimeError only."""
+    """Finds the invalid argument of a failed call."""
     _arguments.check(_OP, graph, seeds, sampling, seed_time)
     hops = len(fanouts) // max(len(graph.columns), 1)
     if len(key) not in (hops, len(fanouts)):

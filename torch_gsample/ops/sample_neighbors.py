@@ -122,8 +122,8 @@ def draw(
 ) -> Sample:
     """Calls the operator, and raises a clear error if it fails.
 
-    Args are those of :func:`sample_neighbors`, with int64 ``seeds`` of each
-    node type and the fan-outs of all relations in one list.
+    Arguments are those of :func:`sample_neighbors`, with the int64 ``seeds``
+    of each node type and the fan-outs of all relations in one list.
     """
     outputs = call(
         graph, seeds, fanouts, key, sampling, seed_time, call_id, max_edges
@@ -142,7 +142,7 @@ def call(
     max_edges: Sequence[int] | None = None,
     seed_ptr: Sequence[Tensor] | None = None,
 ) -> Outputs:
-    """Returns what the operator does; with ``seed_ptr`` of several batches."""
+    """Returns the operator's outputs, of several batches with ``seed_ptr``."""
     try:
         return _operator(
             graph.tensors,
@@ -183,7 +183,7 @@ def _check_arguments(
     max_edges: Any,
     batches: int,
 ) -> None:
-    """Finds what the operator refused, which knows RuntimeError only."""
+    """Finds the invalid argument of a failed call."""
     device = _arguments.check(OP, graph, seeds, sampling, seed_time)
     on_gpu = isinstance(key, Tensor) and key.is_cuda and key.device == device
     if max_edges is None or not on_gpu:
@@ -219,7 +219,7 @@ def padded_sizes(
 
 
 def _least(new: Any, known: Any) -> Any:
-    """Returns the fewer of new and known nodes, but room for a faulty one."""
+    """Returns the smaller count, with a slot for a faulty node."""
     if isinstance(new, int) and isinstance(known, int):
         return min(new, max(known, 1))
     return torch.sym_min(new, torch.sym_max(known, 1))

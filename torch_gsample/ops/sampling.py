@@ -94,7 +94,7 @@ class Sample(NamedTuple):
 
     @property
     def num_hops(self) -> int:
-        """Number of hops, if there are node types."""
+        """Number of hops, if the graph has node types."""
         fault = 0 if self.padded_sizes is None else 4
         size = self.counts.shape[0] - fault - self.num_types
         return size // max(self.num_types + self.num_relations, 1)
@@ -164,7 +164,7 @@ def check_fault(fault: list[int]) -> None:
     """Raises the error of a padded sample's fault, if there is one.
 
     Args:
-        fault (List[int]): 0 or the kind, the position, the value, and the
+        fault (List[int]): 0, or the kind of fault, then position, value, and
             relation or node type.
 
     Raises:
@@ -179,7 +179,7 @@ def check_fault(fault: list[int]) -> None:
 
 
 def _split(values: tuple[Tensor, ...], sizes: list[int]) -> list[list[Tensor]]:
-    """Splits vectors; the parts of one that was omitted are empty."""
+    """Splits vectors; an omitted vector has empty parts."""
     return [
         list(value.split(sizes))
         if _check.is_known(value.shape[0] > 0)

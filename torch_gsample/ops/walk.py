@@ -234,7 +234,7 @@ def _path(op: str, path: Sequence[int], num_relations: int) -> list[int]:
 def _one_dtype(
     graphs: list[tuple[Tensor, Tensor]], device: torch.device
 ) -> list[tuple[Tensor, Tensor]]:
-    """The widest dtype of each part: the kernel has one type for all."""
+    """Converts graphs to common dtypes, as the kernel has one for all."""
 
     def alike(parts: list[Tensor]) -> list[Tensor]:
         wide = any(part.dtype == torch.int64 for part in parts)

@@ -1,4 +1,4 @@
-"""Databases as graphs, and batches of what was known at a time.
+"""Databases as graphs, with batches of rows that were known at a time.
 
 Tables with keys and times come in, PyG mini-batches and sequences go out.
 """

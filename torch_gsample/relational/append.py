@@ -109,7 +109,7 @@ def append_tables(
 
 
 def _joined(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
-    """Returns the counts of all rows of a foreign key."""
+    """Returns a foreign key's counts of old and new rows together."""
     resolved = new.pop('resolved')
     out = {**new, **old, 'edges': old['edges'] + new['edges'] + resolved}
     out['null'] = old['null'] + new['null']
@@ -120,7 +120,7 @@ def _joined(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
 
 
 def _stage(old: TableFolder, source: Source) -> Staged:
-    """Checks the new rows, and gives them their numbers."""
+    """Checks the new rows, and numbers them."""
     for name in source.sql:
         if name not in old.schema:
             raise ValueError(
@@ -165,8 +165,8 @@ def _stage(old: TableFolder, source: Source) -> Staged:
 
 
 def _no_rows(columns: dict[str, str]) -> str:
-    """Returns what selects no row of a table that has no new ones."""
-    # Types are of a file: only plain names of types become SQL.
+    """Returns a query without rows, for a table without new rows."""
+    # The types come from a file: only plain type names become SQL.
     parts = [
         f'NULL::{kind if _TYPE.fullmatch(kind) else "VARCHAR"} AS {quoted(c)}'
         for c, kind in columns.items()
@@ -198,7 +198,7 @@ def _check_columns(
 def _add_rows(
     old: TableFolder, staged: Staged, name: str, writer: SegmentWriter
 ) -> dict[str, Any]:
-    """Adds the rows of a table as nodes; returns counts with the old ones."""
+    """Adds the rows of a table as nodes; returns the total counts."""
     table = staged.keys[name]
     number = list(old.schema).index(name)
     writer.add_nodes(number, table.num_rows, table.time_pieces)

@@ -1,4 +1,4 @@
-"""A converted folder with appended rows becomes one without segments."""
+"""Compaction of a converted folder with appended rows."""
 
 import os
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ from torch_gsample.storage.replaced import check_exchange, exchange
 from torch_gsample.storage.segments import locked
 from torch_gsample.storage.stored_source import stored_source
 
-_PIECE = 8 << 20  # bytes of rows that are copied at a time
+_PIECE = 8 << 20  # bytes of rows that are copied at once
 
 
 def compact_tables(
@@ -41,11 +41,11 @@ def compact_tables(
 ) -> TableFolder:
     """Merges the segments of :func:`append_tables` into one graph.
 
-    Rows, edges and their ids stay, so batches do, and so does the ``version``.
-    Appended edges are no longer in memory, and all samplers read them. The new
-    folder takes the name of the old one in one step once it is complete: a
-    crash leaves one of them whole. Readers of the old folder keep what they
-    opened, and refuse to open more of it (see :class:`TableFolder`). Appends
+    Rows, edges, their ids and the ``version`` do not change, so batches do not
+    either. Appended edges are no longer held in memory, and all samplers can
+    read them. The complete folder replaces the old one in one step: after a
+    crash, one of them is whole. Readers of the old folder can use what they
+    have opened, but cannot open more of it (see :class:`TableFolder`). Appends
     are refused meanwhile.
 
     Args:
@@ -146,7 +146,7 @@ def _write_tables(
 def _write_keys(
     folder: Path, old: TableFolder, memory: int, spill: str
 ) -> None:
-    """Writes the keys of rows, and the foreign keys that still dangle."""
+    """Writes the keys of rows, and foreign keys that still dangle."""
     with connect(memory, spill) as database:
         for i, (name, schema) in enumerate(old.schema.items()):
             queries = {}

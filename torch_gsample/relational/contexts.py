@@ -142,8 +142,8 @@ class ContextSampler:
         used = cells.cumsum(0)
         used -= (used - cells)[begin][tree[place]]
         keep = used <= self._num_cells
-        keep[begin] = True  # a seed is there whatever its size
-        # `used` ascends in a sequence, so what is kept is its beginning.
+        keep[begin] = True  # seeds are kept even if they exceed the budget
+        # `used` ascends in a sequence, so a prefix of it is kept.
         kept = place[keep]
         position = torch.arange(len(place)) - begin[tree[place]]
         at = tree[kept], position[keep]
@@ -181,14 +181,14 @@ class ContextSampler:
         first: dict[str, int],
         hop: Tensor,
     ) -> tuple[Tensor, Tensor]:
-        """Returns the edge that led to each node first, and from which."""
+        """Returns the first edge that led to each node, and its other end."""
         rows, cols = [], []
         for t in sorted(out.row, key=lambda t: not _to_parent(t)):
             rows.append(out.row[t] + first[t[0]])
             cols.append(out.col[t] + first[t[2]])
         row, col = torch.cat(rows), torch.cat(cols)
         edge = torch.arange(len(row))
-        new = hop[row] == hop[col] + 1  # the others lead to what was there
+        new = hop[row] == hop[col] + 1  # other edges lead to earlier nodes
         order = torch.full_like(hop, len(row))
         order.scatter_reduce_(0, row[new], edge[new], 'amin')
         via = torch.full_like(hop, -1)
@@ -198,5 +198,5 @@ class ContextSampler:
 
 
 def _to_parent(edge_type: Any) -> bool:
-    """Whether a relation leads from a row to what it refers to."""
+    """Whether a relation leads from a row to the row that it references."""
     return edge_type[1].startswith('rev_')

@@ -23,8 +23,8 @@ from torch_gsample.storage.sources import (
     index_width,
 )
 
-#: The least memory of DuckDB, and what it takes in addition to its limit: a
-#: part of it (0.27 was measured when it sorts 100 million edges), and a rest.
+#: Minimum memory of DuckDB, and its memory beyond its limit: a constant, and a
+#: share of the limit (0.27 was measured while sorting 100 million edges).
 _DUCKDB, _UNCOUNTED, _UNCOUNTED_PART = 64 << 20, 64 << 20, 0.3
 
 
@@ -53,10 +53,10 @@ def convert_tables(
         manifest (Dict or Path, optional): See :func:`from_tables`.
         memory_limit (int or str, optional): Bytes of all buffers: those of
             DuckDB plus six times ``chunk_bytes``.
-        whole_process (bool, optional): Whether ``memory_limit`` is that of
-            the resident memory of the process, with all that it has before the
-            call. The returned folder has the times of rows in memory, 8 bytes
-            each.
+        whole_process (bool, optional): Whether ``memory_limit`` limits the
+            resident memory of the whole process, including memory in use
+            before the call. The returned folder has the times of rows in
+            memory, 8 bytes each.
         max_categories (int, optional): See :func:`from_tables`.
         dangling (str, optional): See :func:`from_tables`.
         chunk_bytes (int, optional): See :func:`write_graph`.
@@ -134,10 +134,10 @@ def convert_tables(
 def memory_of(
     name: str, memory_limit: int | str, chunk_bytes: int, whole: bool = False
 ) -> tuple[int, int]:
-    """Returns the bytes of all buffers, and of DuckDB.
+    """Returns the memory of all buffers, and that of DuckDB.
 
     Raises:
-        ValueError: If they are too few for chunks and DuckDB.
+        ValueError: If it is too small for chunks and DuckDB.
     """
     if isinstance(memory_limit, str):
         memory_limit = bytes_of(memory_limit, f"{name}: 'memory_limit'")
@@ -210,8 +210,8 @@ def _relations(
                 f'{time} FROM {sql} ORDER BY parent{time}, rowid',
             ),
         )
-        # A row refers once: edges are in the order of destinations, and the
-        # id of an edge is its position.
+        # A row has one parent, so edges are sorted by destination, and the id
+        # of an edge is its position.
         yield RelationSource(
             (key.table, f'rev_{key.name}', name),
             parent.num_rows,
@@ -233,10 +233,10 @@ def _relations(
 def _sorted_reader(
     table: KeyTable, query: str
 ) -> Callable[[], Iterator[Edges]]:
-    """Returns what reads a sorted query, which DuckDB keeps on disk.
+    """Returns a reader of a sorted query, which DuckDB spills to disk.
 
-    A sort whose rows are streamed keeps more in memory than its limit allows;
-    that of a new table does not.
+    Sorting into a new table respects DuckDB's memory limit; a sort whose rows
+    are streamed exceeds it.
     """
 
     def batches() -> Iterator[Edges]:

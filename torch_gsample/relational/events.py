@@ -1,4 +1,4 @@
-"""What must hold of a log of events."""
+"""Checks of event logs."""
 
 import torch
 from torch import Tensor
@@ -10,16 +10,16 @@ def checked_events(
     """Checks a log of events.
 
     Args:
-        name (str): Who checks, for errors.
+        name (str): The caller, for errors.
         src (torch.Tensor): Integers ``[num_events]``.
-        dst (torch.Tensor): As well.
-        time (torch.Tensor): As well.
+        dst (torch.Tensor): Likewise.
+        time (torch.Tensor): Likewise.
         num_nodes (int): Number of nodes.
 
     Raises:
         IndexError: If a node does not exist.
-        TypeError: If they are no integers.
-        ValueError: If they have several lengths.
+        TypeError: If they are not integers.
+        ValueError: If their lengths differ.
     """
     for what, value in (('src', src), ('dst', dst), ('time', time)):
         if value.is_floating_point() or value.dtype == torch.bool:

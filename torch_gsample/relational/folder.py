@@ -23,15 +23,15 @@ class TableFolder:
     """Tables written by :func:`convert_tables`, read from disk.
 
     It is a snapshot of the folder: reopen it to see rows appended later. After
-    :func:`compact_tables`, what was opened before can still be read; samplers
-    that have read nothing yet, and keys, raise a ``RuntimeError``.
+    :func:`compact_tables`, files opened before remain readable; keys and
+    samplers that have not read anything yet raise a ``RuntimeError``.
 
     Args:
         path (str or Path): The folder.
         verify (str, optional): See :class:`ChunkedGraph`.
 
     Attributes:
-        version (int): Number of appends, also of those compacted since.
+        version (int): Number of appends, including compacted ones.
         graph (ChunkedGraph): Rows as nodes, keys as edges.
         features (DiskFeatureStore): ``num``, ``cat`` and ``stamp`` of tables,
             and ``time``, which is in memory.
@@ -124,7 +124,7 @@ class TableFolder:
         return parquet(self.files(keys_file(number)))
 
     def files(self, name: str) -> list[Path]:
-        """Returns the files of a name: that of the graph, then appended."""
+        """Returns the files of a name: the graph's, then appended ones."""
         return [folder / name for folder in self._folders]
 
     def keys_of(self, table: str, rows: Tensor) -> list[Any]:
@@ -149,7 +149,7 @@ class TableFolder:
         return torch.tensor([row[0] for row in found], dtype=torch.int64)
 
     def _look_up(self, table: str, by: dict[str, list[Any]], want: str) -> Any:
-        """Scans the keys of a table for some of them."""
+        """Looks up keys in the key files of a table, by one scan."""
         import pyarrow as pa
 
         known = self.keys_sql(table)

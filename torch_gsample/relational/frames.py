@@ -110,7 +110,7 @@ def calendar(stamp: Tensor) -> Tensor:
     null = stamp == NULLS['stamp']
     stamp = stamp.where(~null, 0)
     days = stamp.div(_DAY, rounding_mode='floor')
-    # Eras of 400 years from the first of March of year 0 on.
+    # Eras are 400 years from March 1 of year 0.
     shifted = days + 719_468
     era = shifted.div(146_097, rounding_mode='floor')
     day = shifted - era * 146_097
@@ -127,12 +127,12 @@ def calendar(stamp: Tensor) -> Tensor:
 
 
 def _column(part: Any, index: int) -> Tensor:
-    """Returns a column of a table, of which few rows are read at once."""
+    """Returns a column of a table, read in pieces."""
     return read_column(part, index, torch.arange(part.shape[0]))
 
 
 def _stats(values: Values) -> dict[str, dict[Any, Any]]:
-    """Returns what PyTorch Frame knows of each column of a table."""
+    """Returns the statistics of each column of a table for PyTorch Frame."""
     from torch_frame.data.stats import StatType
 
     out: dict[str, dict[Any, Any]] = {}
@@ -155,7 +155,7 @@ def _stats(values: Values) -> dict[str, dict[Any, Any]]:
         code = _column(values.cat, i)
         known = values.categories[name]
         count = code[code >= 0].bincount(minlength=len(known))
-        # In the order of codes, which embeddings of a frame are by.
+        # In the order of codes, by which a frame's embeddings are indexed.
         out[name] = {StatType.COUNT: (list(known), count.tolist())}
     for i, name in enumerate(values.stamp_names):
         column = _column(values.stamp, i)

@@ -1,4 +1,4 @@
-"""What loaders of tasks need from tables, in memory or on disk.
+"""Loader inputs of tasks, from tables in memory or on disk.
 
 Tables come in; the data, the sampler and its options go out.
 """
@@ -38,8 +38,8 @@ def read_inputs(
         options (Dict[str, Any]): The options of the loader and its sampler.
 
     Raises:
-        TypeError: If ``tables`` are neither.
-        ValueError: If an option is only for tables in memory, or no table has
+        TypeError: If ``tables`` has another type.
+        ValueError: If an option requires tables in memory, or no table has
             times.
     """
     if isinstance(tables, Tables) and tables.time_kind is None:
@@ -74,7 +74,7 @@ def read_inputs(
 def times_of_edges(tables: Tables) -> dict[EdgeType, int]:
     """Returns the end of each edge that has its time, 0 or 1, on disk.
 
-    It is the row that refers. Tables in memory have the times themselves.
+    It is the referring row. In memory, edges have times of their own.
     """
     out: dict[EdgeType, int] = {}
     if isinstance(tables, RelationalData):
@@ -87,7 +87,7 @@ def times_of_edges(tables: Tables) -> dict[EdgeType, int]:
 
 
 def add_edge_times(batch: HeteroData, end: dict[EdgeType, int]) -> None:
-    """Adds the times of edges to a batch, as those in memory have them."""
+    """Adds the times of edges to a batch, as for tables in memory."""
     for edge_type in batch.edge_types:
         if edge_type in end:
             store, i = batch[edge_type], end[edge_type]
@@ -111,7 +111,7 @@ def num_rows(tables: Tables, table: str) -> int:
 
 
 def read_column(part: Any, index: int, rows: Tensor) -> Tensor:
-    """Returns a column of some rows, of which few are read at once.
+    """Returns a column of selected rows, read in pieces.
 
     Args:
         part (torch.Tensor or RowSource): Rows of several columns.

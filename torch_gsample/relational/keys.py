@@ -1,4 +1,4 @@
-"""Rows of a table as integers, by their keys, and edges between them."""
+"""Maps keys of rows to integers, and foreign keys to edges."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ from torch_gsample.relational.schema import TableSchema
 from torch_gsample.relational.sources import Source, literal, quoted
 from torch_gsample.relational.times import NEVER, TimeColumn
 
-_ROWS = 1 << 18  # of a batch that comes back from DuckDB
+_ROWS = 1 << 18  # of a batch from DuckDB
 
 
 class KeyTable:
@@ -25,18 +25,18 @@ class KeyTable:
         schema (TableSchema): Its keys.
         columns (Dict[str, str]): The type of each of its columns.
         time (TimeColumn, optional): Its times.
-        first (int, optional): The number of its first row.
-        known (str, optional): What to select the keys of earlier rows from,
-            with the names of :attr:`key_names`.
+        first (int, optional): Id of its first row.
+        known (str, optional): SQL source of the keys of earlier rows, with the
+            columns of :attr:`key_names`.
 
     Attributes:
-        first (int): The number of its first row.
+        first (int): Id of its first row.
         columns (Dict[str, str]): The type of each of its columns.
         num_rows (int): Number of its rows.
-        null_times (int): How many have no time.
+        null_times (int): Number of its rows without a time.
 
     Raises:
-        ValueError: If a key is null, or in two rows.
+        ValueError: If a key is null, or occurs in two rows.
     """
 
     def __init__(
@@ -84,19 +84,19 @@ class KeyTable:
         return self._database.execute(query)
 
     def _one(self, query: str) -> Any:
-        # All rows: DuckDB runs one query at a time.
+        # Fetch all rows: DuckDB runs one query at a time.
         rows = self._execute(query).fetchall()
         return rows[0] if rows else None
 
     @property
     def key_names(self) -> list[str]:
-        """The staged columns that make a row known: its id, key and time."""
+        """The staged columns that identify a row: its id, key and time."""
         keys = [name for name, _ in self._named('k')]
         return ['id', *keys, *(['time'] if self.timed else [])]
 
     @property
     def all_keys(self) -> str:
-        """What to select the keys of all rows from, with the earlier ones."""
+        """SQL source of the keys of all rows, including earlier ones."""
         if self._known is None:
             return self.sql
         names = ', '.join(self.key_names)
@@ -143,7 +143,7 @@ class KeyTable:
         return torch.from_numpy(out)
 
     def time_pieces(self) -> Iterator[np.ndarray]:
-        """Yields the times of rows, int64, some at a time."""
+        """Yields the times of rows as int64, in pieces."""
         query = f'SELECT coalesce(time, {NEVER}) FROM {self.sql} ORDER BY id'
         for batch in self.batches(query):
             yield batch.column(0).to_numpy()
@@ -151,21 +151,21 @@ class KeyTable:
     def edges(
         self, number: int, parent: 'KeyTable'
     ) -> tuple[Tensor, dict[str, Any]]:
-        """Returns the rows of a foreign key, and the rows they refer to.
+        """Returns the edges of a foreign key: its rows and their parents.
 
         Args:
-            number (int): Which foreign key of the schema.
-            parent (KeyTable): The table that it refers to.
+            number (int): Index of the foreign key in the schema.
+            parent (KeyTable): The referenced table.
 
         Returns:
             Tuple[torch.Tensor, Dict[str, Any]]: int64 ``[2, num_edges]``, in
-            the order of rows; and how many values are null or dangle.
+            the order of rows; and the numbers of null and dangling values.
 
         Raises:
             TypeError: If the types of both keys cannot be compared.
         """
         self.check_types(number, parent)
-        # No more edges than rows; pages that are not written take no memory.
+        # At most one edge per row; unwritten pages take no memory.
         out = np.empty((2, self.num_rows), dtype=np.int64)
         count = known = 0
         query = (
@@ -188,20 +188,20 @@ class KeyTable:
     def stage_edges(
         self, number: int, parent: 'KeyTable', old: str | None = None
     ) -> tuple[str, dict[str, Any]]:
-        """Makes a table of the edges of a foreign key.
+        """Creates a table of the edges of a foreign key.
 
         Args:
-            number (int): Which foreign key of the schema.
-            parent (KeyTable): The table that it refers to.
-            old (str, optional): What to select earlier rows from that
-                dangled, as staged ones.
+            number (int): Index of the foreign key in the schema.
+            parent (KeyTable): The referenced table.
+            old (str, optional): SQL source of earlier rows with a dangling
+                foreign key, in the form of staged ones.
 
         Returns:
             Tuple[str, Dict[str, Any]]: The table, with ``child``, ``parent``
-            and, as far as tables have times, ``time`` and ``since``, when the
-            child and when both are there; its ``rowid`` ascends by row. And
-            how many values are null or dangle, as in :meth:`edges`, and how
-            many of the earlier ones are ``resolved``.
+            and, if tables have times, ``time`` and ``since``, the times from
+            which the child and both rows exist; its ``rowid`` ascends by row.
+            And the numbers of null and dangling values, as in :meth:`edges`,
+            and of earlier ones that are ``resolved``.
 
         Raises:
             TypeError: If the types of both keys cannot be compared.
@@ -239,13 +239,13 @@ class KeyTable:
         return ' AND '.join(f'c.f{number}_{j} = p.k{j}' for j in range(count))
 
     def whole(self, number: int) -> str:
-        """Returns the condition that a foreign key has no null."""
+        """Returns the condition that no column of a foreign key is null."""
         count = len(self.schema.foreign_keys[number].columns)
         names = [f'c.f{number}_{j}' for j in range(count)]
         return ' AND '.join(f'{name} IS NOT NULL' for name in names)
 
     def dangling(self, number: int, parent: 'KeyTable') -> str:
-        """Returns a query for the staged rows whose foreign key dangles."""
+        """Returns a query for staged rows with a dangling foreign key."""
         count = len(self.schema.foreign_keys[number].columns)
         values = [f'c.f{number}_{j}' for j in range(count)]
         values += ['c.time'] if self.timed else []
@@ -258,7 +258,7 @@ class KeyTable:
     def report(
         self, number: int, parent: 'KeyTable', known: int, found: int
     ) -> dict[str, Any]:
-        """Returns how many values of a foreign key are null or dangle."""
+        """Returns the numbers of null and dangling values."""
         out: dict[str, Any] = {
             'edges': found,
             'null': self.num_rows - known,
@@ -276,7 +276,7 @@ class KeyTable:
         """Checks that a foreign key and a key can be compared.
 
         Raises:
-            TypeError: If one holds texts and the other one does not.
+            TypeError: If only one of them holds texts.
         """
         columns = self.schema.foreign_keys[number].columns
         for column, other in zip(columns, parent.schema.key, strict=True):
@@ -290,7 +290,7 @@ class KeyTable:
                 )
 
     def key_rows(self) -> Any:
-        """Returns the key of each row as an Arrow table, None without one."""
+        """Returns the key of each row as an Arrow table; None without key."""
         if not self.schema.key:
             return None
         columns = ', '.join(f'{k} AS {quoted(c)}' for k, c in self._named('k'))
@@ -298,12 +298,12 @@ class KeyTable:
         return self._database.sql(query).to_arrow_table()
 
     def batches(self, query: str) -> Iterator[Any]:
-        """Yields the rows of a query as batches of Arrow."""
+        """Yields the rows of a query as Arrow batches."""
         yield from self._database.sql(query).to_arrow_reader(_ROWS)
 
     @contextmanager
     def stored(self, query: str) -> Iterator[str]:
-        """Makes a table of the rows of a query, in their order."""
+        """Creates a table with the rows of a query, in their order."""
         name = quoted(f'rows of {self.table}')
         self._execute(f'CREATE TEMP TABLE {name} AS {query}')
         try:

@@ -1,4 +1,4 @@
-"""Loaders of rows and what was known about them at the time of a task."""
+"""Loaders of rows with their history at the time of a task."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -26,7 +26,7 @@ from torch_gsample.relational.values import NULLS
 
 @dataclass
 class _Finish:
-    """What is done with each batch: labels, and the check of times."""
+    """Last step of each batch: labels, and a check of times."""
 
     tables: tuple[str, ...]
     label: Tensor | None
@@ -62,7 +62,7 @@ def check_batch(batch: HeteroData, time: Tensor) -> None:
         time (torch.Tensor): int64, the time of each seed.
 
     Raises:
-        RuntimeError: If one is later: a label may have leaked.
+        RuntimeError: If one is later, so that a label may have leaked.
     """
     for node_type, store in batch.node_items():
         if 'time' in store:
@@ -75,7 +75,7 @@ def check_batch(batch: HeteroData, time: Tensor) -> None:
 
 
 def _refuse_late(what: str, own: Tensor, of: Tensor, time: Tensor) -> None:
-    real = (of >= 0) & (of < len(time))  # the others pad static shapes
+    real = (of >= 0) & (of < len(time))  # others are padding
     late = real & (own > time[of.where(real, 0)])
     if bool(late.any()):
         i = int(late.nonzero()[0])
@@ -91,7 +91,7 @@ class RelationalLoader(NeighborLoader):
 
     Args:
         tables (RelationalData or TableFolder): The database, in memory or
-            on disk with all rows that were appended.
+            on disk, including appended rows.
         task (EntityTask): The rows, times and labels.
         num_neighbors (List[int] or Dict): Number of rows to sample per key at
             each hop. A foreign key has one row; in the other direction, -1
@@ -166,12 +166,12 @@ class RelationalLinkLoader(LinkNeighborLoader):
     """Loads batches of a :class:`LinkTask`, with negatives for each anchor.
 
     Batches are those of :class:`LinkNeighborLoader` with triplets: anchors,
-    recommended rows, and ``num_negatives`` other rows of that table, which
-    exist at that time as well.
+    recommended rows, and ``num_negatives`` other rows of the recommended
+    rows' table, which exist at the time as well.
 
     Args:
         tables (RelationalData or TableFolder): The database, in memory or
-            on disk with all rows that were appended.
+            on disk, including appended rows.
         task (LinkTask): The pairs, and their times.
         num_neighbors (List[int] or Dict): As in :class:`RelationalLoader`.
         check_times (bool, optional): As in :class:`RelationalLoader`.

@@ -1,4 +1,4 @@
-"""Rows of tables in files: columns, keys, and foreign keys that dangle.
+"""Files of table rows: columns, keys and dangling foreign keys.
 
 Staged tables come in; feature files and Parquet files of a folder go out.
 """
@@ -18,7 +18,7 @@ from torch_gsample.relational.values import ValueReader
 from torch_gsample.storage.feature_write import FeatureWriter
 from torch_gsample.storage.format import is_sealed, seal
 
-#: What describes the tables of a folder or segment.
+#: Description of the tables of a folder or segment.
 TABLES = 'tables.json'
 _FORMAT = 'gsample tables'
 _LARGEST = 1 << 30  # bytes of a description
@@ -35,16 +35,16 @@ def keys_file(table: int) -> str:
 
 
 def dangling_file(table: int, number: int) -> str:
-    """Returns the name of the file of what a foreign key has no row for."""
+    """Returns the name of the file of a foreign key's dangling values."""
     return f'table-{table}.{number}.dangling.parquet'
 
 
 def write_values(folder: Path, table: int, values: ValueReader) -> None:
-    """Writes the columns of a table, by one scan.
+    """Writes the columns of a table in one scan.
 
     Args:
-        folder (Path): Where to.
-        table (int): The number of the table.
+        folder (Path): The target folder.
+        table (int): Index of the table.
         values (ValueReader): Its columns.
     """
     with contextlib.ExitStack() as stack:
@@ -63,10 +63,10 @@ def write_values(folder: Path, table: int, values: ValueReader) -> None:
 
 
 def write_keys(folder: Path, tables: dict[str, KeyTable]) -> None:
-    """Writes the keys of all tables, and the foreign keys that dangle.
+    """Writes the keys of all tables, and dangling foreign keys.
 
     Args:
-        folder (Path): Where to.
+        folder (Path): The target folder.
         tables (Dict[str, KeyTable]): All tables, in the order of the graph.
     """
     for i, table in enumerate(tables.values()):
@@ -80,13 +80,13 @@ def write_keys(folder: Path, tables: dict[str, KeyTable]) -> None:
 
 
 def parquet(paths: list[Path]) -> str:
-    """Returns what selects the rows of some files in SQL."""
+    """Returns an SQL source of the rows of some files."""
     names = ', '.join(literal(str(path)) for path in paths)
     return f'read_parquet([{names}], hive_partitioning=false)'
 
 
 def write_description(folder: Path, fields: dict[str, Any]) -> None:
-    """Writes what describes the tables, with a checksum."""
+    """Writes the description of tables, with a checksum."""
     text = json.dumps({'format': _FORMAT, 'version': 1, **fields}, default=str)
     (folder / TABLES).write_text(seal(json.loads(text)))
 
@@ -94,11 +94,11 @@ def write_description(folder: Path, fields: dict[str, Any]) -> None:
 def read_description(
     folder: Path,
 ) -> tuple[dict[str, Any], dict[str, TableSchema]]:
-    """Reads what describes the tables, and checks it.
+    """Reads the description of tables, and checks it.
 
     Raises:
         OSError: If it cannot be read.
-        ValueError: If it breaks a rule of the format.
+        ValueError: If it violates the format.
     """
     path = folder / TABLES
     if path.stat().st_size > _LARGEST:

@@ -177,7 +177,7 @@ def checked_schema(
 def _resolved(
     name: str, key: ForeignKey, tables: Mapping[str, TableSchema]
 ) -> ForeignKey:
-    """Returns a foreign key in the order of the key that it refers to."""
+    """Returns a foreign key in the column order of the referenced key."""
     what = f'{key.name!r} of table {name!r}'
     if key.table not in tables:
         raise ValueError(

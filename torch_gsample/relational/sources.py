@@ -1,4 +1,4 @@
-"""Opens databases and folders of tables, and finds the keys they declare.
+"""Opens databases and folders of tables, and reads their declared keys.
 
 All become tables of a DuckDB connection with bounded memory.
 """
@@ -18,16 +18,16 @@ from torch_gsample.relational.schema import (
 from torch_gsample.relational.sqlite_tables import copy_sqlite
 
 MANIFEST = 'manifest.json'
-_SMALL = 32 << 20  # bytes up to which threads cost more than they bring
+_SMALL = 32 << 20  # bytes of data below which one thread is faster
 
 
 class Source:
-    """Tables in SQL, and what their owner declares of them.
+    """Tables in SQL, and their declared schemas.
 
     Args:
-        database (duckdb.DuckDBPyConnection): Where queries run.
-        sql (Dict[str, str]): What to select each table from.
-        schema (Dict[str, TableSchema]): What is declared of each.
+        database (duckdb.DuckDBPyConnection): The connection for queries.
+        sql (Dict[str, str]): SQL source of each table.
+        schema (Dict[str, TableSchema]): Declared schema of each table.
         files (List[Path], optional): Files that must not change meanwhile.
     """
 
@@ -58,10 +58,10 @@ class Source:
         return self.database.execute(query).fetchall()[0][0]
 
     def check_unchanged(self) -> None:
-        """Raises an error if a file was changed since it was opened.
+        """Raises an error if a file has changed since it was opened.
 
         Raises:
-            RuntimeError: If one was.
+            RuntimeError: If one has changed.
         """
         for path, stamp in self._files.items():
             if _stamp(path) != stamp:
@@ -76,12 +76,12 @@ def _stamp(path: Path) -> tuple[int, int]:
 
 
 def quoted(name: str) -> str:
-    """Returns a name as an identifier of SQL."""
+    """Returns a name as an SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def literal(text: str) -> str:
-    """Returns a text as a literal of SQL."""
+    """Returns a text as an SQL literal."""
     return "'" + text.replace("'", "''") + "'"
 
 
@@ -89,20 +89,20 @@ def literal(text: str) -> str:
 def open_source(
     tables: Any, manifest: Any, memory_limit: int, folder: str
 ) -> Iterator[Source]:
-    """Opens tables, and closes them.
+    """Opens tables for a context.
 
     Args:
         tables (Path or Dict[str, Path]): See :func:`from_tables`.
-        manifest (Dict or Path, optional): What replaces what is declared.
-        memory_limit (int): Bytes that DuckDB may use.
-        folder (str): Where DuckDB spills what does not fit.
+        manifest (Dict or Path, optional): Replaces the declared schemas.
+        memory_limit (int): Memory limit of DuckDB in bytes.
+        folder (str): Folder to which DuckDB spills.
 
     Raises:
         ImportError: If DuckDB or PyArrow is missing.
         MemoryError: If DuckDB needs more than ``memory_limit``.
         OSError: If a file cannot be read, or is locked.
-        TypeError: If ``tables`` is nothing of the above.
-        ValueError: If a manifest is wrong, or files of a table differ.
+        TypeError: If ``tables`` has another type.
+        ValueError: If a manifest is invalid, or files of a table differ.
     """
     duckdb = import_duckdb()
     known = None if manifest is None else read_manifest(manifest)
@@ -124,7 +124,7 @@ def open_source(
 
 
 def connect(memory_limit: int, folder: str) -> Any:
-    """Returns a database in memory that spills to a folder.
+    """Returns an in-memory database that spills to a folder.
 
     Raises:
         ImportError: If DuckDB or PyArrow is missing.
@@ -150,7 +150,7 @@ def import_duckdb() -> Any:
     """
     try:
         import duckdb
-        import pyarrow  # noqa: F401  (how rows come back)
+        import pyarrow  # noqa: F401  (for query results)
     except ImportError as error:
         raise ImportError(
             'from_tables: DuckDB and PyArrow are needed: '
@@ -197,7 +197,7 @@ def _open(
 def _replaced(
     declared: dict[str, TableSchema], known: dict[str, TableSchema] | None
 ) -> dict[str, TableSchema]:
-    """Returns what the manifest says, if there is one: only of its tables."""
+    """Returns the manifest's schemas if there is one, else declared ones."""
     if known is None:
         return declared
     for name in known:
@@ -318,7 +318,7 @@ def _check_alike(
 
 
 def _declared_by(metadata: Mapping[bytes, bytes], table: str) -> TableSchema:
-    """Returns what RelBench writes into the schema of a Parquet file."""
+    """Returns the schema that RelBench writes into a Parquet file."""
 
     def read(name: bytes) -> Any:
         try:

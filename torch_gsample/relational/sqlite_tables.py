@@ -1,6 +1,6 @@
 """Copies the tables of an SQLite database to DuckDB.
 
-DuckDB reads SQLite by an extension that it would download: Python has its own.
+Python's own SQLite module reads them, as DuckDB would download an extension.
 """
 
 import sqlite3
@@ -15,27 +15,27 @@ _ROWS = 1 << 16
 def copy_sqlite(
     database: Any, path: Path
 ) -> tuple[dict[str, str], dict[str, TableSchema]]:
-    """Copies all tables, as they are at one time.
+    """Copies all tables in one consistent snapshot.
 
     Args:
-        database (duckdb.DuckDBPyConnection): Where to.
-        path (Path): The database.
+        database (duckdb.DuckDBPyConnection): The target.
+        path (Path): The SQLite database.
 
     Returns:
-        Tuple[Dict[str, str], Dict[str, TableSchema]]: What to select each
-        table from, and its declared keys.
+        Tuple[Dict[str, str], Dict[str, TableSchema]]: SQL source of each
+        table, and its declared keys.
 
     Raises:
-        OSError: If it is locked, or no database.
-        TypeError: If a value is not of the type of its column, which SQLite
-            does not check.
+        OSError: If it is locked, or not a database.
+        TypeError: If a value does not have the type of its column, which
+            SQLite does not check.
     """
     try:
         source = sqlite3.connect(
             f'{path.resolve().as_uri()}?mode=ro', uri=True, timeout=1
         )
         try:
-            source.execute('BEGIN')  # all tables at one time
+            source.execute('BEGIN')  # one snapshot of all tables
             names = [
                 name
                 for (name,) in source.execute(

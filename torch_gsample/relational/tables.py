@@ -1,4 +1,4 @@
-"""Tables as a graph: rows are nodes, and keys are edges with times."""
+"""Tables as a graph: rows are nodes, foreign keys are edges with times."""
 
 import tempfile
 from dataclasses import dataclass, field
@@ -259,7 +259,7 @@ def time_columns(
     """Returns the times of tables with times.
 
     Raises:
-        TypeError: If a column has no times.
+        TypeError: If a column does not hold times.
         ValueError: If a value is invalid, or tables have different kinds of
             times.
     """

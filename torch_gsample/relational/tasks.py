@@ -24,8 +24,8 @@ class EntityTask:
         row (torch.Tensor): int64 ``[n]``, its rows.
         time (torch.Tensor): int64 ``[n]``; later rows are excluded.
         label (torch.Tensor, optional): ``[n, ...]``.
-        hidden (Tuple[str, ...], optional): Columns of the table set to null in
-            the rows of the task, in their batches.
+        hidden (Tuple[str, ...], optional): Columns of the table that are null
+            in the rows of the task, in their batches.
     """
 
     table: str
@@ -62,8 +62,8 @@ def autocomplete(
 ) -> EntityTask:
     """Creates the task of predicting a column.
 
-    A row is predicted at its own time, from earlier rows. In its batch, the
-    cell of the row is null; other rows keep their values, which were known.
+    A row is predicted at its own time, from earlier rows. In its batch, its
+    cell is null; other rows keep their values, which were known.
 
     Args:
         tables (RelationalData or TableFolder): The database.
@@ -157,7 +157,7 @@ def check_rows(
 
     Raises:
         IndexError: If a row is out of range.
-        TypeError: If one is not an integer.
+        TypeError: If an id or a time is not an integer.
         ValueError: If the table does not exist, lengths differ, or a row is
             later than its time.
     """

@@ -1,7 +1,7 @@
-"""Recent neighbours for temporal-graph libraries, without state.
+"""Stateless hooks of recent neighbours for temporal-graph libraries.
 
-The input is a log of events; the output for a batch is its history. It is a
-function of the batch, so batches may run in any order and resume anywhere.
+A log of events comes in; the history of a batch goes out. It is a function of
+the batch, so batches may run in any order, and training may resume anywhere.
 """
 
 from collections.abc import Sequence
@@ -99,7 +99,7 @@ class RecentNeighborHook:
         self._copies = 1 if directed else 2
         src, dst, time = src.long(), dst.long(), time.long()
         edges = torch.stack([dst, src])
-        if not directed:  # event by event: equal times stay in their order
+        if not directed:  # event by event, so ties keep their order
             edges = torch.stack([edges, edges.flip(0)], 2).flatten(1)
         graph = Graph.from_edge_index(edges, num_nodes)
         times = time.repeat_interleave(self._copies)
@@ -149,7 +149,7 @@ class RecentNeighborHook:
     def _hop(
         self, seeds: Tensor, until: Tensor, k: int
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Returns neighbors, edges and times, the latest last."""
+        """Returns neighbours, edges and times, the latest last."""
         neighbor, edge, time = _check.call(
             torch.ops.gsample.last_neighbors.default,
             *self._columns,

@@ -1,4 +1,4 @@
-"""Negatives for a log of events, as a function of the batch."""
+"""Negatives of a log of events, as a function of the batch."""
 
 from typing import Any
 
@@ -143,7 +143,7 @@ class TemporalNegatives:
         return out
 
     def _group(self, src: Tensor, time: Tensor) -> Tensor:
-        """Returns the group of (source, time), -1 if there is none."""
+        """Returns the group of (source, time), -1 for unknown ones."""
         if not len(self._times):
             return torch.full_like(src, -1)
         known = torch.searchsorted(self._times, time)
@@ -174,7 +174,7 @@ class TemporalNegatives:
         return row[kept], past[kept]
 
     def _random(self, dst: Tensor, group: Tensor, key: Tensor) -> Tensor:
-        """Draws from all destinations but those that are there."""
+        """Draws from all destinations except those of the source."""
         taken = self._taken(dst, group)
         size = self._high - self._low
         free = size - (taken < self._high).sum(1)
@@ -192,13 +192,13 @@ class TemporalNegatives:
         drawn = (coarse + fine * 2**-24).view(len(dst), self._num)
         out = (drawn * free[:, None]).long().minimum(free[:, None] - 1)
         out += self._low
-        # The j-th free destination is j plus the taken ones up to it.
+        # The j-th free destination is j plus the number of taken ones below.
         for column in taken.T:
             out += out >= column[:, None]
         return out
 
     def _taken(self, dst: Tensor, group: Tensor) -> Tensor:
-        """Returns what rows must not draw, ascending, then ``high``."""
+        """Returns the excluded destinations of rows, ascending."""
         ends = torch.stack([group, group + 1]) * self._size
         begin, end = torch.searchsorted(self._present, ends)
         width = int((end - begin).max()) if len(dst) else 0

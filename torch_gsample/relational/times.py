@@ -1,13 +1,13 @@
-"""Times of rows as int64, and what is no time.
+"""Times of rows as int64, and their checks.
 
-Timestamps become microseconds since 1970, in UTC; integers stay.
+Timestamps become microseconds since 1970 in UTC; integers do not change.
 """
 
 from typing import Any
 
 from torch_gsample.relational.sources import Source, quoted
 
-#: The time of a row whose time is null: no seed sees it.
+#: Time of a row whose time is null: no seed sees it.
 NEVER = (1 << 63) - 1
 _ZONED = 'TIMESTAMP WITH TIME ZONE'
 _NAIVE = 'TIMESTAMP', 'DATE', 'TIMESTAMP_S', 'TIMESTAMP_MS', 'TIMESTAMP_NS'
@@ -15,7 +15,7 @@ _INTEGERS = (
     'TINYINT SMALLINT INTEGER BIGINT UTINYINT USMALLINT UINTEGER UBIGINT '
     'HUGEINT UHUGEINT'
 ).split()
-#: How a text ends that has a zone.
+#: Suffix of a text with a time zone.
 _OFFSET = r'(Z|[+-][0-9]{2}(:?[0-9]{2})?)$'
 
 
@@ -29,12 +29,12 @@ class TimeColumn:
         kind (str): Its type.
 
     Attributes:
-        sql (str): An expression that is its time, NULL where it has none.
+        sql (str): An expression for its time, NULL without one.
         kind (str): ``'integer'``, ``'naive'`` (without a zone) or ``'zoned'``.
 
     Raises:
-        TypeError: If it holds no times.
-        ValueError: If one of them is none: the error has table, column, row
+        TypeError: If the column does not hold times.
+        ValueError: If a value is not a time; the error has table, column, row
             and value.
     """
 
@@ -67,7 +67,7 @@ class TimeColumn:
             )
 
     def _read_text(self, name: str) -> None:
-        """Reads texts as ISO 8601 has them, all with a zone or none."""
+        """Reads texts in ISO 8601, either all with a time zone or none."""
         zoned = f"regexp_matches({name}, '{_OFFSET}') AND length({name}) > 10"
         counts = self._source.database.execute(
             f'SELECT count(*) FILTER ({zoned}), count({name}) '
@@ -102,13 +102,13 @@ class TimeColumn:
 
 
 def check_alike(times: dict[str, Any]) -> None:
-    """Checks that times of several tables can be compared.
+    """Checks that the times of tables can be compared.
 
     Args:
         times (Dict[str, TimeColumn]): By table.
 
     Raises:
-        ValueError: If some are integers, or have a zone, and others not.
+        ValueError: If only some are integers, or have a time zone.
     """
     tables: dict[str, str] = {}
     for table, time in times.items():

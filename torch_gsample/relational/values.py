@@ -13,9 +13,9 @@ from torch_gsample.relational.sources import Source, quoted
 _ROWS = 1 << 16
 _NO_TIME = -(1 << 63)
 _TIMES = 'DATE', 'TIMESTAMP'
-#: What columns of each kind are stored as.
+#: Dtype of columns of each kind.
 DTYPES = {'num': np.float32, 'cat': np.int64, 'stamp': np.int64}
-#: What stands for null.
+#: Value of null.
 NULLS = {'num': float('nan'), 'cat': -1, 'stamp': _NO_TIME}
 _NUMBERS = (
     'BOOLEAN TINYINT SMALLINT INTEGER BIGINT UTINYINT USMALLINT UINTEGER '

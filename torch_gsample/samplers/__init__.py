@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         ShaDowSampler,
     )
 
-#: The module of each name: none is imported before a name of it is used.
+#: The module of each name. A module is imported at the first use of a name.
 _MODULES = {
     'base': ('KeyedSampler',),
     'link.sampling': ('NegativeSampling',),
@@ -43,7 +43,7 @@ _MODULES = {
     ),
 }
 
-# In the order of the reference.
+# In the order of the reference pages.
 __all__ = [  # noqa: RUF022
     'NeighborSampler',
     'NegativeSampling',

@@ -20,10 +20,10 @@ _CHOICES = {
 
 
 def check_choices(*values: Any) -> None:
-    """Checks arguments that have some values only, in the order above.
+    """Checks arguments with a fixed set of values, in the order above.
 
     Raises:
-        ValueError: If one has another value.
+        ValueError: If an argument has another value.
     """
     for (name, choices), value in zip(_CHOICES.items(), values, strict=True):
         if value not in choices:
@@ -34,11 +34,11 @@ def check_choices(*values: Any) -> None:
 
 
 def checked_order(order: Any, subgraph_type: SubgraphType) -> Any:
-    """Returns the order of a node's sampled edges.
+    """Returns the order of a node's sampled edges after checks.
 
     Raises:
-        ValueError: If it is unknown, or a subgraph has edges that were not
-            sampled.
+        ValueError: If it is unknown, or if it is ``'random'`` and the
+            subgraph has edges that were not sampled.
     """
     if order not in ('slot', 'random'):
         raise ValueError(
@@ -54,10 +54,11 @@ def checked_order(order: Any, subgraph_type: SubgraphType) -> Any:
 
 
 def flag(op: str, name: str, value: Any) -> bool:
-    """Returns a boolean, which may also be 0 or 1.
+    """Returns a boolean, for which 0 and 1 are accepted, too.
 
     Raises:
-        TypeError: If it is anything else: a list that is not empty is true.
+        TypeError: If the value is anything else. Any list with elements would
+            count as true.
     """
     boolean = isinstance(value, (bool, np.bool_))
     if not boolean and (type(value) is not int or value not in (0, 1)):
@@ -68,10 +69,10 @@ def flag(op: str, name: str, value: Any) -> bool:
 
 
 def check_flags(op: str, **flags: Any) -> None:
-    """Checks arguments that are true or false.
+    """Checks boolean arguments.
 
     Raises:
-        TypeError: If one is neither.
+        TypeError: If one is not a boolean.
     """
     for name, value in flags.items():
         flag(op, name, value)
@@ -80,14 +81,14 @@ def check_flags(op: str, **flags: Any) -> None:
 def by_type(
     seed: Any, seed_time: Any = None
 ) -> tuple[dict[Any, Tensor], dict[Any, Tensor | None]]:
-    """Returns seeds and their times by node type, from PyG's forms of both.
+    """Returns seeds and their times by node type.
 
     Args:
         seed (torch.Tensor or Dict[NodeType, torch.Tensor]): The seeds.
         seed_time (torch.Tensor or Dict, optional): Their times.
     """
     seeds = seed if isinstance(seed, dict) else {None: seed}
-    # PyG makes a list of no seeds float32.
+    # PyG turns an empty list of seeds into float32.
     seeds = {t: s if s.numel() else s.long() for t, s in seeds.items()}
     if not isinstance(seed_time, dict):
         seed_time = {None: seed_time}
@@ -95,10 +96,10 @@ def by_type(
 
 
 def checked_seeds(seeds: Any) -> Any:
-    """Returns seeds that are a tensor, or some by node type.
+    """Returns seeds after a check: a tensor, or a tensor for each node type.
 
     Raises:
-        TypeError: If they are anything else.
+        TypeError: If the seeds are anything else.
     """
     for seed in seeds.values() if isinstance(seeds, dict) else [seeds]:
         if not isinstance(seed, Tensor):
@@ -110,7 +111,7 @@ def checked_seeds(seeds: Any) -> Any:
 
 
 def check_count(name: str, value: int | None) -> None:
-    """Checks an optional number of things.
+    """Checks an optional count.
 
     Raises:
         TypeError: If it is not an integer.
@@ -129,11 +130,11 @@ def check_count(name: str, value: int | None) -> None:
 
 
 def check_window(time_window: int | None, time_attr: Any) -> None:
-    """Checks the width of a time window.
+    """Checks the width of a time window, which needs times.
 
     Raises:
         TypeError: If it is not an integer.
-        ValueError: If it is negative, or there are no times.
+        ValueError: If it is negative, or the graph has no times.
     """
     check_count('time_window', time_window)
     if time_window is not None and time_attr is None:
@@ -146,11 +147,11 @@ def check_window(time_window: int | None, time_attr: Any) -> None:
 def read_fanouts(
     value: Any, graph: GraphTypes, has_edges: bool = True
 ) -> tuple[NumNeighbors, list[list[int]]]:
-    """Returns numbers of neighbours in PyG's form, and for each edge type.
+    """Returns fan-outs in PyG's form, and those of each edge type.
 
     Raises:
-        TypeError: If they are in no form of PyG, or no integers.
-        ValueError: If they do not fit the graph, or one is less than -1.
+        TypeError: If they are not in one of PyG's forms, or not integers.
+        ValueError: If they do not fit the graph, or one is below -1.
     """
     if isinstance(value, dict):
         _check_edge_types(value, graph)
@@ -171,7 +172,7 @@ def read_fanouts(
         fanouts = [value.values]
     else:
         own = copy.copy(value)
-        own.__dict__.pop('_values', None)  # PyG keeps those of a graph
+        own.__dict__.pop('_values', None)  # PyG caches those of one graph
         by_type = own.get_values(list(graph.edge_types))
         fanouts = [by_type[t] for t in graph.edge_types]
     return value, [
@@ -181,7 +182,7 @@ def read_fanouts(
 
 
 def _check_edge_types(values: dict[Any, Any], graph: GraphTypes) -> None:
-    """Checks that fan-outs are by edge types of the graph."""
+    """Checks that the keys of fan-outs are edge types of the graph."""
     if not graph.is_hetero:
         raise ValueError(
             "NeighborSampler: 'num_neighbors' must be a list for a "
@@ -189,7 +190,7 @@ def _check_edge_types(values: dict[Any, Any], graph: GraphTypes) -> None:
         )
     for edge_type in values:
         known = edge_type
-        if isinstance(edge_type, str):  # as PyG writes them in files
+        if isinstance(edge_type, str):  # the form of PyG's files
             known = tuple(edge_type.split('__'))
         if known not in graph.edge_types:
             raise ValueError(
@@ -199,7 +200,7 @@ def _check_edge_types(values: dict[Any, Any], graph: GraphTypes) -> None:
 
 
 def checked_subgraph_type(value: Any, directed: bool) -> SubgraphType:
-    """Returns PyG's type of subgraphs.
+    """Returns the subgraph type as PyG's enumeration.
 
     Raises:
         ValueError: If it is unknown.
@@ -215,7 +216,7 @@ def checked_subgraph_type(value: Any, directed: bool) -> SubgraphType:
 
 
 def _check_hops(value: NumNeighbors, has_edges: bool) -> None:
-    """Checks that there are hops where there are edges, and nowhere else."""
+    """Checks that a graph with edges has hops, and one without has none."""
     lists = value.values
     if isinstance(lists, dict):
         lists = [*lists.values(), value.default or []]

@@ -18,7 +18,7 @@ from torch_gsample.ops._check import node_ids
 
 @dataclass
 class Times:
-    """When nodes exist.
+    """Times of nodes.
 
     Args:
         given (bool): Whether sampling is temporal.
@@ -31,11 +31,11 @@ class Times:
     def of_seeds(
         self, seeds: dict[Any, Tensor], times: dict[Any, Tensor | None]
     ) -> dict[Any, Tensor] | None:
-        """Returns the time of each seed: as given, or that of its node.
+        """Returns the time of each seed: its own, or that of its node.
 
         Raises:
             IndexError: If a seed is not in the graph.
-            ValueError: If neither is known.
+            ValueError: If a seed has neither.
         """
         if not self.given:
             return None
@@ -76,10 +76,10 @@ def read_times(
     time_attr: str | tuple[str, str] | None,
     is_sorted: bool,
 ) -> tuple[Times, Graph]:
-    """Returns the times of nodes, and the graph with those of edges.
+    """Returns the times of nodes, and the graph with the times of edges.
 
     Raises:
-        TypeError: If times are no integers.
+        TypeError: If times are not integers.
         ValueError: If the attribute is missing, has the wrong length or, with
             ``is_sorted``, columns are not sorted by time.
     """
@@ -126,8 +126,8 @@ def read_weights(
     """Returns the graph with the weights of edges.
 
     Raises:
-        NotImplementedError: If a feature store does not have the attribute;
-            PyG knows no weights of stores, and raises the same.
+        NotImplementedError: If a feature store has no such attribute. PyG
+            raises the same error, as it reads no weights from stores.
         ValueError: If the attribute is missing, has the wrong length, or
             holds negative or infinite numbers.
     """

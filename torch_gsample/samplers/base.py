@@ -1,4 +1,4 @@
-"""What all samplers share: where the key of a batch comes from."""
+"""Base class of all samplers: the key of a batch."""
 
 import inspect
 from typing import Any
@@ -11,7 +11,7 @@ from torch_gsample import rng
 from torch_gsample.options import RngScope
 from torch_gsample.samplers.counts import Counts
 
-#: Where PyG's loaders are, and how many calls above a sampler they are.
+#: Package of PyG's loaders, and the maximum number of frames up to one.
 _PYG_LOADERS, _NEAR = 'torch_geometric.loader.', 8
 
 
@@ -25,9 +25,9 @@ class KeyedSampler(BaseSampler):
 
     Args:
         seed (int, optional): The seed; default: drawn from torch's generator.
-        rng_scope (str, optional): ``'batch'`` draws again for every batch;
-            with ``'epoch'`` a node at a hop draws the same neighbours in all
-            batches of an epoch.
+        rng_scope (str, optional): With ``'batch'``, each batch has its own
+            draws. With ``'epoch'``, a node at a hop draws the same neighbours
+            in all batches of an epoch.
     """
 
     _negatives: Any = None
@@ -39,7 +39,7 @@ class KeyedSampler(BaseSampler):
                 f"{type(self).__name__}: 'rng_scope' must be 'batch' or "
                 f"'epoch' (got {rng_scope!r})"
             )
-        self.is_seeded = seed is not None  # and not drawn
+        self.is_seeded = seed is not None  # the user passed a seed
         self.seed = rng.draw_seed() if seed is None else seed
         self.rng_scope = rng_scope
         self.epoch = 0
@@ -47,7 +47,7 @@ class KeyedSampler(BaseSampler):
         rng.make_key(self.seed)  # checks the seed
 
     def set_epoch(self, epoch: int) -> None:
-        """Sets the epoch of batches that come without one.
+        """Sets the epoch of batches whose loader does not set one.
 
         Args:
             epoch (int): The epoch, from 0.
@@ -56,7 +56,7 @@ class KeyedSampler(BaseSampler):
         self.epoch = epoch
 
     def begin_pass(self, epoch: int, inputs: Any) -> None:
-        """Called by our loaders when an epoch begins, before workers start.
+        """Called by our loaders at the start of an epoch, before workers.
 
         Args:
             epoch (int): The epoch.
@@ -66,7 +66,7 @@ class KeyedSampler(BaseSampler):
     def prepare_negatives(
         self, edge_type: EdgeType | None, sampling: Any = None
     ) -> None:
-        """Builds what negatives of an edge type need, before workers start.
+        """Builds the tables of an edge type's negatives, before workers start.
 
         Args:
             edge_type (Tuple[str, str, str], optional): The edge type.
@@ -80,25 +80,25 @@ class KeyedSampler(BaseSampler):
             self._negatives.prepare(edge_type)
 
     def hand_out(self, epoch: int, part: float) -> None:
-        """Called by our loaders with the part of an epoch that is handed out.
+        """Called by our loaders with the progress of an epoch.
 
         Args:
             epoch (int): The epoch.
-            part (float): Batches handed out of all.
+            part (float): Share of its batches that were handed out.
         """
 
     def stats(self) -> dict[str, Any]:
-        """Returns what this process sampled since the sampler was made.
+        """Returns counters of this process since the sampler was made.
 
-        A worker has counts of its own; those of the batches of all workers
-        are in the ``stats()`` of a loader.
+        Each worker has its own counters; ``stats()`` of a loader sums those
+        of all workers.
 
         Returns:
             Dict[str, Any]: ``batches``; ``nodes``, the seeds and the new
-            nodes of each hop; ``edges`` of each hop (all at once where
-            samples do not tell); ``duplicates``, the part of the edges that
-            led to no new node; ``seconds`` of each phase; and what caches
-            did, where there are some.
+            nodes of each hop; ``edges`` of each hop (one number if samples
+            have no hop counts); ``duplicates``, the share of edges that led
+            to no new node; ``seconds`` of each phase; and the counters of
+            caches, if there are any.
         """
         return {**self.counts.stats(), **self._cache_stats()}
 
@@ -109,8 +109,8 @@ class KeyedSampler(BaseSampler):
         """Returns the key of the current batch, int64 ``[1, 3]``.
 
         Args:
-            *ids (torch.Tensor or int, optional): What identifies the batch
-                where no loader numbers it.
+            *ids (torch.Tensor or int, optional): Inputs of the batch. Their
+                hash replaces the batch id outside of a numbered batch.
         """
         place: Any = rng.current_batch()
         if place is None:
@@ -125,7 +125,7 @@ class KeyedSampler(BaseSampler):
         return rng.make_key(self.seed, *place)
 
     def _warn_under_pyg(self) -> None:
-        """Says once that a loader of PyG has not told the batch's number."""
+        """Warns once that a PyG loader sets no batch id."""
         frame: Any = None if self._warned else inspect.currentframe()
         for _ in range(_NEAR):
             if frame is None:
@@ -145,8 +145,8 @@ class KeyedSampler(BaseSampler):
         """Returns the key of one of several calls for the current batch.
 
         Args:
-            *ids (torch.Tensor or int, optional): What tells the call from the
-                others.
+            *ids (torch.Tensor or int, optional): Inputs that differ between
+                the calls.
         """
         key = self.batch_key(*ids)
         if self.rng_scope == 'epoch':

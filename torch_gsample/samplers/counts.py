@@ -1,7 +1,7 @@
-"""Counts what is sampled, and the time that it takes, phase by phase.
+"""Counters of sampled nodes and edges, and the time of each phase.
 
-Samples come in, plain numbers go out. Under a profiler phases are ranges of
-its trace.
+Samples come in, plain numbers go out. In a profiler's trace, phases are
+ranges.
 """
 
 import operator
@@ -16,7 +16,7 @@ from torch_gsample.torch_private import is_profiling
 
 
 class Counts:
-    """Counts of one process. Threads may count at the same time.
+    """Counters of one process. Threads may count at the same time.
 
     Example:
         >>> counts = Counts()
@@ -30,7 +30,7 @@ class Counts:
         self.reset()
 
     def reset(self) -> None:
-        """Begins at zero."""
+        """Resets all counters to zero."""
         with self._lock:
             self._batches = 0
             self._nodes: list[int] = []
@@ -46,11 +46,11 @@ class Counts:
         """Counts a batch.
 
         Args:
-            nodes (Iterable[List[int]]): New nodes at each hop, seeds first;
-                for each node type.
-            edges (Iterable[List[int]]): Edges at each hop, for each edge
-                type.
-            **seconds (float): The time of phases.
+            nodes (Iterable[List[int]]): For each node type, new nodes at each
+                hop, seeds first.
+            edges (Iterable[List[int]]): For each edge type, edges at each
+                hop.
+            **seconds (float): Time of phases.
         """
         with self._lock:
             self._batches += 1
@@ -67,19 +67,19 @@ class Counts:
         )
 
     def phase(self, name: str) -> '_Phase':
-        """Returns a context whose time is counted under a name.
+        """Returns a context that adds its time to a phase.
 
         A profiler shows it as ``gsample::<name>``.
         """
         return _Phase(self, name)
 
     def add_seconds(self, name: str, seconds: float) -> None:
-        """Counts the time of a phase."""
+        """Adds time to a phase."""
         with self._lock:
             self._seconds[name] = self._seconds.get(name, 0.0) + seconds
 
     def stats(self) -> dict[str, Any]:
-        """Returns what was counted; see :meth:`KeyedSampler.stats`."""
+        """Returns the counters; see :meth:`KeyedSampler.stats`."""
         with self._lock:
             new, edges = sum(self._nodes[1:]), sum(self._edges)
             return {
@@ -91,7 +91,7 @@ class Counts:
             }
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Counts, ()  # of another process
+        return Counts, ()  # another process starts at zero
 
 
 class _Phase:
@@ -101,7 +101,7 @@ class _Phase:
         self._counts, self._name = counts, name
 
     def __enter__(self) -> None:
-        # A range costs microseconds even where no one looks.
+        # A range costs microseconds, even without a profiler.
         self._range = None
         if is_profiling():
             self._range = torch.profiler.record_function(

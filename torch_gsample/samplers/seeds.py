@@ -1,4 +1,4 @@
-"""Reads the seeds that a user names: ids of nodes, or a mask of all."""
+"""Reads seeds of a user: node ids or a mask of all nodes."""
 
 from typing import Any
 
@@ -11,19 +11,19 @@ from torch_gsample.ops import _check
 def read_nodes(
     op: str, name: str, value: Any, num_nodes: int | None
 ) -> Tensor:
-    """Returns seeds as a tensor after checks: ids, or a mask as it is.
+    """Returns seeds as a tensor after checks: ids or a mask.
 
     Args:
-        op (str): Who has the argument, for messages.
+        op (str): The owner of the argument, for errors.
         name (str): The argument.
-        value (torch.Tensor or List[int]): int32 or int64 ids, or a mask. What
-            is not a tensor may be all that :func:`torch.tensor` takes.
+        value (torch.Tensor or List[int]): int32 or int64 ids, or a mask; any
+            other input of :func:`torch.tensor` is converted.
         num_nodes (int, optional): Number of nodes, if it is known.
 
     Raises:
         IndexError: If an id is outside ``[0, num_nodes)``.
         TypeError: If they are neither integers nor a mask.
-        ValueError: If they are no vector, or the mask has another length.
+        ValueError: If they are not a vector, or the mask has another length.
 
     Example:
         >>> read_nodes('Loader', 'input_nodes', range(1, 3), 3)

@@ -1,4 +1,4 @@
-"""Sparse matrices to write samplers with: PyTorch's names on sampled graphs.
+"""Sparse matrices for samplers: PyTorch's names on sampled graphs.
 
 Graphs and dense tensors come in, sampled matrices and PyG's outputs go out.
 """

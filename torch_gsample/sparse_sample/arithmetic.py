@@ -1,6 +1,6 @@
-"""Arithmetic with the values of edges, and products.
+"""Arithmetic with the values of edges, and matrix products.
 
-Results keep the pattern: what is no edge stays so, whatever is added.
+Results have the same edges; entries that are not edges stay empty.
 """
 
 from collections.abc import Callable
@@ -91,7 +91,7 @@ def pow(matrix: M, other: Operand) -> M:
 
 
 def _operand(matrix: Parts, name: str, other: Operand) -> float | Tensor:
-    """What `other` holds at each edge."""
+    """Returns the value of ``other`` at each edge."""
     if isinstance(other, Parts):
         return aligned_values(matrix, name, other)
     if not isinstance(other, Tensor) or other.dim() == 0:
@@ -105,7 +105,8 @@ def _gather_dense(matrix: Parts, name: str, dense: Tensor) -> Tensor:
     got = list(dense.shape)
     if dense.dim() == 1:
         dense = dense.unsqueeze(0)
-    # One row (column) for all edges. A captured size is taken to fit.
+    # A vector applies to all rows (columns). A captured size is assumed
+    # to fit.
     one_row = is_known(dense.shape[0] == 1)
     one_col = is_known(dense.shape[1] == 1)
     if (
@@ -130,19 +131,19 @@ def _gather_dense(matrix: Parts, name: str, dense: Tensor) -> Tensor:
 
 
 def aligned_values(matrix: Parts, name: str, other: Parts) -> Tensor:
-    """Returns the values of a matrix of the same edges, in our order.
+    """Returns the values of a matrix with the same edges, in our order.
 
-    Matrices that come from one extract hold the same tensors, and nothing is
-    compared. A captured program compares others when it runs, unless the
-    compiler finds that they are one extract (``eliminate_matches``).
+    Matrices from one extract share their tensors, and need no comparison. A
+    captured program compares others at run time, unless the compiler proves
+    that they come from one extract (``eliminate_matches``).
 
     Args:
-        matrix (SparseSample): The matrix whose order values get.
-        name (str): What the user called.
+        matrix (SparseSample): The matrix whose order the values get.
+        name (str): The operation, for errors.
         other (SparseSample): The matrix whose values are returned.
 
     Raises:
-        ValueError: If they have other edges.
+        ValueError: If their edges differ.
     """
     mine, by_column = matrix._stored
     theirs = other.csc if by_column else other.csr
@@ -167,7 +168,7 @@ def aligned_values(matrix: Parts, name: str, other: Parts) -> Tensor:
 
 
 def _is_same(first: CSC, second: CSC) -> bool:
-    """Whether layouts are equal; while a program is captured, identical."""
+    """Whether layouts are equal; during capture, whether identical."""
     pairs = (first.indptr, second.indptr), (first.indices, second.indices)
     if all(a is b for a, b in pairs):
         return True
@@ -221,7 +222,7 @@ def _along(
 
 
 def same_dims(value: Tensor, operand: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns two per-edge tensors of the same number of dimensions."""
+    """Adds trailing dimensions to either of two per-edge tensors."""
     while value.dim() < operand.dim():
         value = value.unsqueeze(-1)
     while operand.dim() < value.dim():
@@ -232,12 +233,12 @@ def same_dims(value: Tensor, operand: Tensor) -> tuple[Tensor, Tensor]:
 def matmul(matrix: Parts, dense: Tensor) -> Any:
     """Multiplies with a dense ``[num_cols]`` or ``[num_cols, F]``.
 
-    A matrix of ``F`` values an edge, as ``torch.stack`` makes it, is
-    multiplied edge by edge with a dense ``[F]`` or ``[F, K]``.
+    A matrix with ``F`` values per edge, such as a result of ``torch.stack``,
+    is multiplied edge by edge with a dense ``[F]`` or ``[F, K]``.
 
     Returns:
-        torch.Tensor or SparseSample: ``[num_rows]`` or ``[num_rows, F]``; of
-        ``F`` values an edge, a matrix of one value, or ``K`` values, an edge.
+        torch.Tensor or SparseSample: ``[num_rows]`` or ``[num_rows, F]``; with
+        ``F`` values per edge, a matrix of one value or ``K`` values per edge.
 
     Raises:
         ValueError: If shapes do not match.

@@ -1,7 +1,7 @@
-"""The entries of columns in ascending order, which second-order walks search.
+"""Sorted entries of columns, which second-order walks search.
 
-Columns come in, and a sorted copy of their entries goes out. It is cached as
-long as the columns live, at 4 or 8 bytes an edge.
+Columns come in; a sorted copy of their entries goes out. It is cached for the
+lifetime of the columns, with 4 or 8 bytes per edge.
 """
 
 import threading
@@ -13,13 +13,14 @@ from torch import Tensor
 from torch_gsample.csc import CSC
 from torch_gsample.snapshot import Snapshot, add_keeper
 
-#: Sorting an edge costs what this many steps over unsorted columns lose.
+#: Number of walk steps over unsorted columns that cost as much as sorting an
+#: edge.
 _STEPS_PER_EDGE = 4
 
 
 @dataclass
 class _Known:
-    """What is known of some columns, while they hold what they held."""
+    """Cached state of some columns, valid until their tensors change."""
 
     snapshot: Snapshot
     steps: int = 0
@@ -54,27 +55,27 @@ _cache = add_keeper(_Cache())
 def ascending_entries(columns: CSC, steps: int) -> Tensor | None:
     """Returns the entries of each column in ascending order, for a call.
 
-    Columns are sorted when walks have lost the time of sorting them: whatever
-    comes, they lose about that time once more at most.
+    Columns are sorted once walks have lost the time of sorting them. So the
+    total time is at most about twice the optimum.
 
     Args:
-        columns (CSC): As many rows as columns, on the CPU.
-        steps (int): Steps of the walks of the call.
+        columns (CSC): A square matrix on the CPU.
+        steps (int): Number of steps of the walks in the call.
 
     Returns:
         torch.Tensor, optional: ``[num_edges]``: ``columns.indices``, or a
-        sorted copy; None while there were fewer steps.
+        sorted copy; None before enough steps.
     """
     return _cache.entries(columns, steps)
 
 
 def _sort(columns: CSC) -> Tensor:
-    """Returns the entries themselves where they ascend."""
+    """Returns a sorted copy, or the entries themselves if they ascend."""
     indices, starts = columns.indices, columns.indptr[1:-1].long()
     descends = indices[1:] < indices[:-1]
     descends[starts[(starts > 0) & (starts < columns.num_edges)] - 1] = False
     if not bool(descends.any()):
         return indices
     plain = replace(columns, edge_id=None)
-    # Transposing is stable: twice, and rows ascend within columns.
+    # Transposing is stable; twice makes rows ascend within columns.
     return plain.transpose().transpose().indices

@@ -1,4 +1,4 @@
-"""What a ``SparseSample`` becomes at the end of a program."""
+"""Conversion of a ``SparseSample`` at the end of a program."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -215,10 +215,10 @@ def _join(
 
 
 def check_distinct(name: str, what: str, ids: Tensor | None) -> None:
-    """Checks that no node is repeated.
+    """Checks that nodes are distinct.
 
     Raises:
-        ValueError: If one is.
+        ValueError: If a node is repeated.
     """
     if ids is None or ids.numel() == 0:
         return
@@ -231,11 +231,11 @@ def check_distinct(name: str, what: str, ids: Tensor | None) -> None:
 
 
 def count_new(places: Sequence[Tensor]) -> list[int]:
-    """Returns how many nodes each part is the first to hold.
+    """Returns the number of nodes that occur first in each part.
 
     Args:
-        places (List[torch.Tensor]): The number of each node of each part, by
-            first occurrence through all parts.
+        places (List[torch.Tensor]): The local id of each node of each part, by
+            first occurrence in all parts.
     """
     seen, counts = 0, []
     for part in places:

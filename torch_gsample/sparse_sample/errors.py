@@ -1,4 +1,4 @@
-"""Errors that name the operator that was called."""
+"""Errors that name the user's operation."""
 
 from collections.abc import Callable
 from typing import Any, TypeAlias
@@ -19,13 +19,13 @@ def call_as(
     *args: Any,
     **kwargs: Any,
 ) -> Any:
-    """Calls a function whose errors shall name another one.
+    """Calls a function, and renames the operation in its errors.
 
     Args:
-        name (str): What the user called.
-        function (callable): What it calls, with messages ``'its_name: ...'``.
-        *args: Of ``function``.
-        **kwargs: Of ``function``.
+        name (str): The user's operation.
+        function (callable): The function, with errors ``'its_name: ...'``.
+        *args: Arguments of ``function``.
+        **kwargs: Arguments of ``function``.
     """
     try:
         return function(*args, **kwargs)
@@ -35,15 +35,15 @@ def call_as(
 
 
 def check_device(name: str, device: torch.device, *operands: Tensor) -> None:
-    """Asserts that operands are where the matrix is.
+    """Checks that operands are on the device of the matrix.
 
     Args:
-        name (str): What the user called.
-        device (torch.device): Where the matrix is.
-        *operands (torch.Tensor): What it is used with.
+        name (str): The operation, for errors.
+        device (torch.device): The device of the matrix.
+        *operands (torch.Tensor): The operands.
 
     Raises:
-        ValueError: If one is elsewhere.
+        ValueError: If an operand is on another device.
     """
     for operand in operands:
         if operand.device != device:
@@ -57,8 +57,8 @@ def check_dim(name: str, dim: int) -> int:
     """Returns a dimension as 0 or 1.
 
     Args:
-        name (str): What the user called.
-        dim (int): What is reduced.
+        name (str): The operation, for errors.
+        dim (int): The reduced dimension.
 
     Raises:
         IndexError: If a matrix has no such dimension.
@@ -72,10 +72,10 @@ def check_dim(name: str, dim: int) -> int:
 
 
 def reduced_dim(name: str, dim: Dim, axis: Dim) -> Dim:
-    """Returns the dimension that is reduced: 0, 1 or :obj:`None` for both.
+    """Returns the reduced dimension: 0, 1 or :obj:`None` for both.
 
     Args:
-        name (str): What the user called.
+        name (str): The operation, for errors.
         dim (int, optional): The dimension.
         axis (int, optional): NumPy's name of ``dim``.
 
@@ -90,10 +90,10 @@ def reduced_dim(name: str, dim: Dim, axis: Dim) -> Dim:
 
 
 def check_value(name: str, value: Tensor, num_edges: int) -> None:
-    """Checks that there is a value, or a vector, for each edge.
+    """Checks that each edge has a value or a vector.
 
     Raises:
-        ValueError: If there is not.
+        ValueError: If the number of rows is wrong.
     """
     if value.dim() == 0 or is_known(value.shape[0] != num_edges):
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Rows, columns and edges of a ``SparseSample``, with their ids."""
+"""Extraction of rows, columns and edges of a ``SparseSample``."""
 
 import torch
 from torch import Tensor
@@ -40,7 +40,7 @@ def get(matrix: M, index: tuple[Index, Index]) -> M:
 
 
 def take_cols(matrix: M, cols: Tensor) -> M:
-    """Returns ``matrix[:, cols]`` of positions."""
+    """Returns ``matrix[:, cols]`` for positions."""
     if matrix._is_later:
         return matrix._take_cols(cols)
     layout = matrix.csc
@@ -56,10 +56,10 @@ def take_cols(matrix: M, cols: Tensor) -> M:
 
 
 def take_rows(matrix: M, rows: Tensor, cols: Tensor | None = None) -> M:
-    """Returns ``matrix[rows, cols]`` of positions."""
+    """Returns ``matrix[rows, cols]`` for positions."""
     if matrix._disk is not None:
         return matrix._take_rows(rows, cols)
-    if not matrix._stored[1]:  # by row: not by what is cached
+    if not matrix._stored[1]:  # stored by row, whatever layouts are cached
         if cols is None:
             return take_cols(matrix.T, rows).T
         return take_rows(matrix.T, cols, rows).T
@@ -88,7 +88,7 @@ def of_edges(
     row_ids: Tensor | None,
     col_ids: Tensor | None,
 ) -> M:
-    """Returns a matrix of some edges, at positions ``edge`` of the CSC."""
+    """Returns a matrix of selected edges, at positions ``edge`` of the CSC."""
     edge = ids_at(matrix.csc.edge_id, edge)
     value = None if matrix.value is None else select_rows(matrix.value, edge)
     return matrix._made(
@@ -131,7 +131,7 @@ def masked(matrix: M, mask: Tensor) -> M:
 
 
 def with_edges(matrix: M, indptr: Tensor, edge: Tensor) -> M:
-    """Returns the matrix with some of its edges, at positions of the CSC."""
+    """Returns the matrix with selected edges, at positions of the CSC."""
     if matrix._is_later:
         return matrix._take_edges(indptr, edge)
     indices = select_rows(matrix.csc.indices, edge)
@@ -221,7 +221,7 @@ def induce(matrix: M, nodes: Tensor, batch: Tensor | None = None) -> M:
         batch,
         batch,
     )
-    # Edges come column by column.
+    # Edges are sorted by column.
     places = torch.arange(nodes.numel() + 1, device=col.device)
     indptr = torch.searchsorted(col, places)
     return of_edges(
@@ -235,7 +235,7 @@ def induce(matrix: M, nodes: Tensor, batch: Tensor | None = None) -> M:
 
 
 def _positions(name: str, index: Index, size: int) -> Tensor | None:
-    """Spells an index as positions; :obj:`None` for all."""
+    """Converts an index to positions; :obj:`None` for all."""
     if isinstance(index, slice):
         if index == slice(None):
             return None
@@ -269,7 +269,7 @@ def _positions(name: str, index: Index, size: int) -> Tensor | None:
             f'{index.dtype} of shape {list(index.shape)})'
         )
     index = as_int64(index)
-    if index.is_cuda:  # kernels check, so that nothing waits here
+    if index.is_cuda:  # kernels check the range, to avoid a synchronisation
         return torch.where(index < 0, index + size, index)
     if not is_compiling() and index.numel() > 0:
         low, high = map(int, torch.aminmax(index))

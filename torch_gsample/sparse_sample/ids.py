@@ -1,4 +1,4 @@
-"""The nodes and edges of the original graph that a matrix is part of."""
+"""The nodes and edges of a matrix in the original graph."""
 
 from typing import Any
 
@@ -12,9 +12,9 @@ from torch_gsample.sparse_sample.parts import Parts
 
 
 def ids_at(ids: Any, position: Tensor) -> Any:
-    """Returns the ids at some positions; :obj:`None` is the identity.
+    """Returns ids at positions; ids of :obj:`None` are the positions.
 
-    Of ids that are read later, those at the positions are read later.
+    Lazily read ids stay lazy.
     """
     if ids is None:
         return position
@@ -33,7 +33,7 @@ def row(matrix: Parts) -> Tensor:
 
 
 def column(matrix: Parts) -> Tensor:
-    """Returns the ids of the columns that hold an edge."""
+    """Returns the ids of the columns with edges."""
     return _with_edges(matrix._index(0), col_ids(matrix), matrix.num_cols)
 
 
@@ -53,7 +53,7 @@ def _with_edges(index: Tensor, ids: Tensor | None, size: int) -> Tensor:
 
 
 def nodes(matrix: Parts) -> Tensor:
-    """Returns the ids of all columns, then of further rows with edges."""
+    """Returns the ids of all columns, then those of other rows with edges."""
     return ops.unique_nodes(torch.cat([col_ids(matrix), row(matrix)]))[0]
 
 

@@ -16,8 +16,8 @@ from torch_gsample.sparse_sample.ids import row_of_edge
 from torch_gsample.sparse_sample.parts import M, Parts
 from torch_gsample.sparse_sample.repeat import repeat_while
 
-#: LABOR-* ends where a step lowers the expected number of nodes by less than
-#: this share, and after this many steps.
+#: LABOR-* stops when a step lowers the expected number of nodes by less than
+#: this share, or after this many steps.
 TOLERANCE = 1e-4
 MOST_STEPS = 20
 
@@ -52,24 +52,24 @@ def inclusion(
 ) -> Tensor:
     r"""Returns the probability of each edge, float64 ``[num_edges]``.
 
-    It is :math:`\min(1, c_v \pi_u)`. The mean of a column that is estimated
-    with these probabilities has the variance that it has if ``k`` of its
-    :math:`d_v` edges are drawn without replacement where
+    It is :math:`\min(1, c_v \pi_u)`. The mean of a column estimated with these
+    probabilities has the variance of ``k`` of its :math:`d_v` edges drawn
+    without replacement if
 
     .. math::
         \sum_u \frac{1}{\min(1, c_v \pi_u)} = \frac{d_v^2}{\min(k, d_v)}.
 
     The expected number of edges is then ``min(k, degree)`` for equal
-    :math:`\pi`, and no less for others. With values :math:`a_{uv}` it is their
-    weighted sum that has this variance, see
-    :func:`torch_gsample.ops.labor.labor_scale`, and :math:`\pi` is
-    :math:`a_{uv}` if not given.
+    :math:`\pi`, and at least that for others. With values :math:`a_{uv}`,
+    their weighted sum has this variance, see
+    :func:`torch_gsample.ops.labor.labor_scale`, and :math:`\pi` defaults to
+    :math:`a_{uv}`.
 
     Args:
         matrix (SparseSample): The edges.
         k (int): Edges per column of node-wise sampling with equal variance.
         importance (torch.Tensor, optional): :math:`\pi`, ``[num_rows]``.
-        value (torch.Tensor, optional): What :func:`edge_values` returned.
+        value (torch.Tensor, optional): The result of :func:`edge_values`.
     """
     if k <= 0:
         raise ValueError(f"labor_sample: 'k' must be positive (got {k})")
@@ -105,7 +105,7 @@ def _are_positive(value: Tensor) -> bool:
 
 
 def edge_values(matrix: Parts) -> Tensor:
-    """Returns the sizes of the values of edges, float64 ``[num_edges]``.
+    """Returns the absolute values of edges, float64 ``[num_edges]``.
 
     Raises:
         ValueError: If a value is 0 or not finite.
@@ -121,14 +121,14 @@ def edge_values(matrix: Parts) -> Tensor:
 def sample_by(
     matrix: M, probs: Tensor, draw: tuple[Tensor, int] | None = None
 ) -> M:
-    """Keeps each edge with its probability, edges of one row together.
+    """Selects each edge with its probability, with one draw per row.
 
     Args:
         matrix (SparseSample): The edges.
-        probs (torch.Tensor): ``[num_edges]``, what a row's number in
-            ``[0, 1)`` must be below.
-        draw (Tuple[torch.Tensor, int], optional): Key and number of the draw;
-            the next one of the program if not given.
+        probs (torch.Tensor): ``[num_edges]``, probabilities. An edge is
+            selected if the draw of its row in ``[0, 1)`` is below.
+        draw (Tuple[torch.Tensor, int], optional): Key and id of the draw;
+            default: the next one of the program.
     """
     key, call_id = current_program() if draw is None else draw
     draws = ops.random_uniform(row_of_edge(matrix), key=key, call_id=call_id)
@@ -138,10 +138,10 @@ def sample_by(
 def _scale(
     matrix: Parts, weight: Tensor, k: int, value: Tensor | None
 ) -> Tensor:
-    r"""Returns :math:`c_v`, float64 ``[num_cols]``, from weights of edges.
+    r"""Returns :math:`c_v`, float64 ``[num_cols]``, for weights of edges.
 
-    A column of ``k`` edges or less is sampled whole, and has 1: LABOR-i never
-    lowers :math:`\pi = 1` there.
+    Columns of at most ``k`` edges have 1, as all their edges are selected:
+    LABOR-i never lowers :math:`\pi = 1` there.
     """
     columns = matrix.csc
     if columns.edge_id is not None:
@@ -156,18 +156,18 @@ def importance_of(
     r"""Returns :math:`\pi` after some fixed-point steps (LABOR-i, LABOR-\*).
 
     A step sets :math:`\pi_u \gets \pi_u \max_v c_v`, so that
-    :math:`\min(1, \pi_u)` is the probability with which ``u`` was sampled
-    before: with all :math:`c_v = 1`, nodes are as many and the variance is no
+    :math:`\min(1, \pi_u)` is the previous inclusion probability of ``u``. With
+    all :math:`c_v = 1`, the number of nodes is equal and the variance no
     greater, so each :math:`c_v` and the number of nodes can only fall. With
     values, the first step sets :math:`\pi_u \gets \max_v c_v a_{uv}`.
 
     Args:
         matrix (SparseSample): The edges.
         k (int): Edges per column of node-wise sampling with equal variance.
-        steps (int, optional): How many steps; -1 takes them until one lowers
+        steps (int, optional): Number of steps; -1 for steps until one lowers
             the expected number of nodes by less than :data:`TOLERANCE`, at
             most :data:`MOST_STEPS`.
-        value (torch.Tensor, optional): What :func:`edge_values` returned.
+        value (torch.Tensor, optional): The result of :func:`edge_values`.
 
     Returns:
         torch.Tensor: float64 ``[num_rows]``.
@@ -178,11 +178,11 @@ def importance_of(
     )
 
     def raised(importance: Tensor, factor: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns the next importance, and the nodes that it expects."""
+        """Returns the next importance, and the expected number of nodes."""
         largest = torch.zeros_like(importance).scatter_reduce(
             0, rows, factor, 'amax'
         )
-        is_row = largest > 0  # one without an edge stays as it is
+        is_row = largest > 0  # rows without edges do not change
         importance = importance * torch.where(is_row, largest, 1)
         return importance, _expected_nodes(torch.where(is_row, importance, 0))
 
@@ -197,7 +197,7 @@ def importance_of(
         step: Tensor, importance: Tensor, _: Tensor, last: Tensor
     ) -> tuple[Tensor, ...]:
         importance, now = raised(importance, of_rows(importance))
-        # A loop may not return what it takes.
+        # A loop must not return its input tensors.
         return step + 1, importance, last.clone(), now
 
     if steps == 0:
@@ -219,6 +219,6 @@ def importance_of(
 
 
 def _expected_nodes(importance: Tensor) -> Tensor:
-    """The sum of probabilities, of integers: by any number of threads."""
+    """Sums probabilities as integers, exact for any number of threads."""
     units = (importance.clamp(max=1) * 2**30).to(torch.int64)
     return units.sum().to(torch.float64)

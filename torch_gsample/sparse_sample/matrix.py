@@ -1,6 +1,6 @@
-"""``SparseSample``: the operations of the modules of this package as methods.
+"""``SparseSample``: the functions of this package's modules as methods.
 
-Each method is a function of the module that its group is named after.
+Each group of methods is named after its module.
 """
 
 from collections.abc import Callable
@@ -69,7 +69,7 @@ class SparseSample(Parts):
 
     __slots__ = ()
 
-    #: NumPy's arrays and numbers leave arithmetic to the matrix.
+    #: Makes NumPy's arrays and numbers defer arithmetic to the matrix.
     __array_ufunc__ = None
 
     @classmethod
@@ -102,7 +102,7 @@ class SparseSample(Parts):
     masked = extract.masked
     compact = extract.compact
     induce = extract.induce
-    _by_column = extract.by_column  # of adjacency.py
+    _by_column = extract.by_column  # for adjacency.py
 
     # Nodes and edges of the original graph.
     row = ids.row
@@ -205,7 +205,7 @@ class SparseSample(Parts):
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
-        # By name: while Dynamo traces, functions are not the same objects.
+        # By name, as functions are other objects while Dynamo traces.
         handler = HANDLERS.get(func.__name__)
         if handler is None:
             return NotImplemented

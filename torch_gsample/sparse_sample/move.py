@@ -1,4 +1,4 @@
-"""Where the tensors of a matrix are: on a device, pinned, or shared."""
+"""Moves the tensors of a matrix: to a device, pinned or shared memory."""
 
 from collections.abc import Callable
 
@@ -27,8 +27,8 @@ def to(
             tensors, or ``dtype``, as in :meth:`torch.Tensor.to`.
         dtype (torch.dtype, optional): The dtype of the values.
         non_blocking (bool, optional): Whether copies between a GPU and pinned
-            memory are asynchronous. Those of :meth:`pin` never are: the
-            matrix may be released at once.
+            memory are asynchronous. Copies from memory of :meth:`pin` never
+            are, because its matrix may be released at once.
 
     Example:
         >>> from torch_gsample import SparseSample
@@ -121,7 +121,7 @@ def share_memory_(matrix: M) -> M:
 
 
 def _mapped(matrix: M, function: Callable[[Tensor], Tensor]) -> M:
-    """The matrix of what a function makes of each tensor."""
+    """Returns the matrix with a function applied to each tensor."""
 
     def layout(part: CSC | None) -> CSC | None:
         return None if part is None else part.map(function)

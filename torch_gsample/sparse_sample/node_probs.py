@@ -69,7 +69,7 @@ class NodeProbs:
 def draw_rows(
     rows: Tensor, k: int, cum_weight: Tensor | None, replace: bool
 ) -> Tensor:
-    """Draws from candidates, by their cumulated weights or uniformly."""
+    """Draws from candidates by cumulated weights, or uniformly."""
     key, call_id = current_program()
     chosen = ops.sample_nodes(
         rows.numel(),

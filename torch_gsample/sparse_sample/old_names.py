@@ -1,4 +1,4 @@
-"""Attributes that a ``SparseSample`` had in the last release."""
+"""Deprecated attributes of a ``SparseSample``."""
 
 import warnings
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from torch_gsample.sparse_sample.parts import Parts
 
 _Class = TypeVar('_Class', bound=type[Parts])
 
-#: Old names: what to use instead, and what they are.
+#: For each old name, its replacement and its value.
 OLD_NAMES: dict[str, tuple[str, Callable[[Any], Any]]] = {
     'nnz': ('num_edges', lambda A: A.num_edges),
     't': ('T', lambda A: lambda: A.T),
@@ -50,7 +50,7 @@ OLD_NAMES: dict[str, tuple[str, Callable[[Any], Any]]] = {
 def with_old_names(cls: _Class) -> _Class:
     """Adds the old names to a class of matrices.
 
-    They are properties, as a ``__getattr__`` makes each attribute slower.
+    They are properties, because a ``__getattr__`` slows every attribute down.
     """
     for name, (instead, read) in OLD_NAMES.items():
         setattr(cls, name, _old_name(name, instead, read))

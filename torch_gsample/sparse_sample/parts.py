@@ -1,4 +1,4 @@
-"""The tensors of a sparse matrix: what functions of matrices take and make."""
+"""The tensors of a sparse matrix: base of functions on matrices."""
 
 from typing import Any, TypeVar
 
@@ -17,12 +17,12 @@ from torch_gsample.sparse_sample.errors import call_as, check_value
 class Parts:
     """The layouts, values and ids of a matrix.
 
-    See :class:`~torch_gsample.SparseSample`, which has the operations.
+    See :class:`~torch_gsample.SparseSample` for the operations.
     """
 
-    #: What extracts and walks of a matrix that is on disk are read by.
+    #: Reads extracts and walks of a matrix on disk.
     _disk: Any = None
-    #: Whether rows, values and ids are read when they are needed.
+    #: Whether rows, values and ids are read lazily.
     _is_later = False
 
     __slots__ = (
@@ -189,7 +189,7 @@ class Parts:
             return self._csc
         assert self._csr is not None
         layout = self._csr.transpose()
-        if not is_compiling():  # a captured program changes no matrix
+        if not is_compiling():  # capturing must not change the matrix
             layout = self._csc = _placed_as(self._csr, layout)
         return layout
 
@@ -270,61 +270,61 @@ class Parts:
         minor, major = as_int64(layout.indices), layout.col(torch.int64)
         return (minor, major) if by_column else (major, minor)
 
-    # For the modules of this package.
+    # For the other modules of this package.
 
     @property
     def _stored(self) -> tuple[CSC, bool]:
-        """The layout that orders the values, and whether it is the CSC."""
+        """The layout in whose order the values are; whether it is the CSC."""
         if self._csc is not None and self._csc.edge_id is None:
             return self._csc, True
         assert self._csr is not None
         return self._csr, False
 
     def _index(self, dim: int) -> Tensor:
-        """Returns the entry of a reduction over ``dim`` of each edge."""
+        """Returns the entry of each edge in a reduction over ``dim``."""
         layout = self._stored[0]
         return (
             layout.col(torch.int64) if self._is_major(dim) else layout.indices
         )
 
     def _is_major(self, dim: int) -> bool:
-        """Whether the edges of an entry of a reduction lie together.
+        """Whether the edges of a reduction's entry are contiguous.
 
-        Dynamo knows ``dim`` as a symbol in functions that it compiles alone,
-        and cannot compare booleans of symbols.
+        In functions that Dynamo compiles alone, ``dim`` is a symbol, and
+        booleans of symbols cannot be compared.
         """
         by_column = self._stored[1]
         return by_column if dim == 0 else not by_column
 
     def _made(self: 'M', *parts: Any) -> 'M':
-        """Returns a matrix in memory that was made of this one."""
+        """Returns a matrix in memory, made from this one."""
         return self._kind()(*parts)
 
     def _kind(self: 'M') -> type['M']:
-        """The class of matrices in memory that are made of this one."""
+        """Returns the class of matrices in memory made from this one."""
         return type(self)
 
     def _known_ids(self) -> Any:
-        """The ids of edges, which may be read now, if there are any."""
+        """Returns the edge ids, read if they are lazy; None for positions."""
         ids: Any = self._edge_id
         if ids is None or isinstance(ids, Tensor):
             return ids
         return ids.read()
 
     def _take_cols(self: 'M', cols: Tensor) -> 'M':
-        """See ``extract.take_cols``, of a matrix on disk."""
+        """See ``extract.take_cols``, for a matrix on disk."""
         raise NotImplementedError
 
     def _take_rows(self: 'M', rows: Tensor, cols: Tensor | None) -> 'M':
-        """See ``extract.take_rows``, of a matrix on disk."""
+        """See ``extract.take_rows``, for a matrix on disk."""
         raise NotImplementedError
 
     def _take_edges(self: 'M', indptr: Tensor, edge: Tensor) -> 'M':
-        """See ``extract.with_edges``, of edges that are read later."""
+        """See ``extract.with_edges``, for lazily read edges."""
         raise NotImplementedError
 
     def _of_value(self: 'M', value: Tensor | None) -> 'M':
-        """Returns the matrix with other values, which are known to fit."""
+        """Returns the matrix with other values, which must fit."""
         return self._made(
             self._csc,
             self._csr,
@@ -336,12 +336,12 @@ class Parts:
         )
 
 
-#: A function of a matrix returns one of the same class.
+#: Functions of a matrix return one of the same class.
 M = TypeVar('M', bound=Parts)
 
 
 def _placed_as(source: CSC, made: CSC) -> CSC:
-    """A layout made of one in pinned memory is there, too."""
+    """Pins a layout if it is made from a pinned one."""
     if not placement.is_pinned(source.indices):
         return made
     return made.pin()

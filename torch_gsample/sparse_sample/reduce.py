@@ -1,4 +1,4 @@
-"""Reductions of the values of edges, and what is normalised by them."""
+"""Reductions of the values of edges, and normalisation by them."""
 
 import torch
 from torch import Tensor
@@ -54,7 +54,7 @@ def sum(matrix: Parts, dim: Dim = None, *, axis: Dim = None) -> Tensor:
 
 
 def _sum_in_order(matrix: Parts, dim: int) -> Tensor:
-    """The sums of a GPU, in the order that the CPU has."""
+    """Sums on a GPU in the order of the CPU."""
     layout, value = matrix.csc if dim == 0 else matrix.csr, matrix.values()
     flat = value.view(value.shape[0], -1) if value.dim() > 2 else value
     out = ops.sum_columns(layout.indptr, flat, layout.edge_id)
@@ -70,7 +70,7 @@ def degree(matrix: Parts, dim: int = 0) -> Tensor:
         allow_unknown_lengths()
     size = matrix.shape[1 - dim]
     counts = torch.bincount(matrix._index(dim), minlength=size)
-    # To a compiler: its length, and its dtype, which torch 2.11 mistakes.
+    # Tells a compiler the length, and the dtype, which torch 2.11 gets wrong.
     return as_int64(counts.view(size))
 
 

@@ -1,4 +1,4 @@
-"""Loops whose number of steps depends on values."""
+"""Loops with a data-dependent number of steps."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -13,9 +13,10 @@ _is_unrolled = False
 
 @contextlib.contextmanager
 def unrolled() -> Iterator[None]:
-    """Captures take all steps of a loop, of which the last change nothing.
+    """Makes captures unroll loops to their maximum number of steps.
 
-    Threads must not capture at the same time.
+    Steps after the end of a loop change nothing. Threads must not capture at
+    the same time.
     """
     global _is_unrolled
     before, _is_unrolled = _is_unrolled, True
@@ -31,16 +32,16 @@ def repeat_while(
     state: tuple[Tensor, ...],
     most: int,
 ) -> Any:
-    """Returns the state after the steps that are taken while a mask holds.
+    """Returns the state after steps that are repeated while a condition holds.
 
     A compiled program tests the values of its own run, as eager code does.
 
     Args:
-        goes_on (Callable): Takes the state, returns a bool without dimensions.
-        step (Callable): Takes the state, returns the next one, of the same
-            shapes, and no tensor that it takes.
-        state (Tuple[torch.Tensor, ...]): The first one.
-        most (int): It does not go on after this many steps.
+        goes_on (Callable): Takes the state, returns a bool scalar.
+        step (Callable): Takes the state, returns the next one with the same
+            shapes, without any of its input tensors.
+        state (Tuple[torch.Tensor, ...]): The initial state.
+        most (int): The condition must be false after this many steps.
     """
     if not is_compiling():
         while bool(goes_on(*state)):

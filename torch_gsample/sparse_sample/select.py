@@ -1,8 +1,8 @@
-"""What a ``SparseSample`` selects: at random, and the greatest edges.
+"""Selection of edges and rows of a ``SparseSample``: random or by value.
 
 Every draw is a function of a key. Inside
-:func:`torch_gsample.rng.program_scope`, where samplers run programs, the key
-is the batch's and calls are numbered; elsewhere each call draws a key from
+:func:`torch_gsample.rng.program_scope`, where samplers run programs, it is the
+key of the batch, and draws are numbered. Elsewhere, each call draws a key from
 torch's default generator.
 """
 
@@ -88,7 +88,7 @@ def individual_sample(
 
 
 def edge_probs(matrix: Parts, name: str, probs: Tensor | Parts) -> Tensor:
-    """Returns the probability of each edge, in the order of the values."""
+    """Returns the probabilities of edges, in the order of the values."""
     if isinstance(probs, Parts):
         probs = aligned_values(matrix, name, probs)
     size = matrix.num_edges
@@ -143,7 +143,7 @@ def collective_sample(
 
 
 def _row_candidates(matrix: Parts, probs: Tensor) -> tuple[Tensor, Tensor]:
-    """The rows of positive probability, and their cumulated weights."""
+    """Returns the rows of positive probability, and cumulated weights."""
     if probs.shape != (matrix.num_rows,):
         raise ValueError(
             f"collective_sample: 'node_probs' must have {matrix.num_rows} "
@@ -173,19 +173,18 @@ def random_walk_step(
     Args:
         nodes (torch.Tensor): int64 ``[num_walkers]``, positions of
             columns, as in ``A[:, nodes]``.
-        probs (torch.Tensor, optional): ``[num_edges]``, not normalised.
+        probs (torch.Tensor, optional): ``[num_edges]``, unnormalised.
 
     Returns:
-        torch.Tensor: int64 ``[num_walkers]``, the position of a row each
-        (its node is that of ``row_ids``, if the matrix has these); what
-        was given where a column has no edge.
+        torch.Tensor: int64 ``[num_walkers]``, positions of rows (whose nodes
+        are in ``row_ids``, if set). A walker in a column without edges stays.
     """
     if probs is not None:
         matrix = matrix._of_value(
             edge_probs(matrix, 'random_walk_step', probs)
         )
     steps = get(matrix, (slice(None), nodes))
-    steps.col_ids = None  # walkers at one node draw by themselves
+    steps.col_ids = None  # walkers at one node draw independently
     weights = None if probs is None else steps.value
     steps = individual_sample(steps, 1, weights)
     out = nodes.to(torch.int64, copy=True)

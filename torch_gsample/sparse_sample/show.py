@@ -1,4 +1,4 @@
-"""How a ``SparseSample`` looks."""
+"""Text, table and plot of a ``SparseSample``."""
 
 import html
 from typing import Any
@@ -15,7 +15,7 @@ _MAX_PLOT = 200
 
 
 def text(matrix: Parts) -> str:
-    """Returns what a matrix holds, on a line."""
+    """Returns a one-line summary of a matrix."""
     parts = [
         f'shape=[{matrix.num_rows}, {matrix.num_cols}]',
         f'num_edges={matrix.num_edges}',
@@ -76,7 +76,7 @@ def plot(matrix: Parts, ax: Any = None) -> Any:
 
     Raises:
         ImportError: If matplotlib is not installed.
-        TypeError: If :obj:`ax` is of another type.
+        TypeError: If :obj:`ax` has another type.
         ValueError: If the matrix has more than 200 rows or columns, or
             features.
     """

@@ -58,7 +58,7 @@ def read_source(
 def _store(
     data: Data | HeteroData, edge_type: EdgeType | None
 ) -> tuple[Any, tuple[int, int]]:
-    """Returns what holds the edges, and the numbers of rows and columns."""
+    """Returns the store of the edges, and the numbers of rows and columns."""
     if isinstance(data, Data):
         return data, (data.num_nodes, data.num_nodes)
     if edge_type is None:

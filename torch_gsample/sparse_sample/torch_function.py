@@ -1,7 +1,7 @@
 """PyTorch's functions on a ``SparseSample``, found by name.
 
 Handlers call internal methods, never operators: while Dynamo traces, an
-operator with a tensor operand comes here instead of to ``__mul__``.
+operator with a tensor operand is dispatched here instead of to ``__mul__``.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,12 +21,12 @@ from torch_gsample.sparse_sample.arithmetic import (
 from torch_gsample.sparse_sample.parts import M, Parts
 from torch_gsample.torch_private import name_reversed_product
 
-#: Functions of each edge by itself.
+#: Elementwise functions.
 _UNARY = (
     'abs ceil clamp cos exp expm1 floor log log1p neg negative reciprocal '
     'round rsqrt sigmoid sign sin sqrt square tanh nan_to_num'
 ).split()
-#: Those of `torch.nn.functional`, some of which are also in `torch`.
+#: Functions of `torch.nn.functional`, some of which are also in `torch`.
 _ACTIVATIONS = (
     'celu dropout elu gelu hardtanh leaky_relu logsigmoid mish relu selu silu '
     'softplus softsign'

@@ -1,8 +1,8 @@
 """Walks of many steps along the edges of a ``SparseSample``.
 
-They go from rows to columns: ``A.T`` walks against the direction of the
-edges. Seeds and the nodes of walks are positions in the matrix at hand, edges
-are those of :attr:`~SparseSample.edge_id`. Keys are drawn as by
+They go from rows to columns: ``A.T`` walks against the direction of the edges.
+Seeds and nodes of walks are positions in the matrix, edges are those of
+:attr:`~SparseSample.edge_id`. Keys are drawn as in
 :meth:`~SparseSample.individual_sample`.
 """
 
@@ -104,7 +104,7 @@ def node2vec_walk(
             positive.
     """
     layout = _square(matrix, 'node2vec_walk').csr
-    # A layout that was made of the other one ascends.
+    # A layout computed by transposing has sorted rows.
     is_sorted, entries = layout.edge_id is not None, None
     if not (is_sorted or p == q == 1 or is_compiling() or seeds.is_cuda):
         entries = ascending_entries(layout, seeds.numel() * length)
@@ -180,7 +180,7 @@ def visit_count(
         >>> A.visit_count(torch.tensor([0]), 5, 2).to_dense().T
         tensor([[0., 5., 5.]])
     """
-    every: Any = matrix  # one on disk has walks of its own
+    every: Any = matrix  # a matrix on disk overrides walks
     walks = every.random_walk(seeds.repeat(num_walks), length, restart)
     visited = walks.nodes[:, 1:]
     counted = (walks.edges >= 0) & (visited != walks.nodes[:, :1])
@@ -201,15 +201,15 @@ def count_visits(
     visited: Tensor,
     counted: Tensor,
 ) -> M:
-    """Counts the nodes that walks from each seed visited.
+    """Counts the visits of walks to each node.
 
     Args:
         kind (Type[SparseSample]): The type of the result.
-        num_nodes (int): What nodes are below.
+        num_nodes (int): Number of nodes.
         seeds (torch.Tensor): int64 ``[num_seeds]``.
         num_walks (int): Number of walks from each seed.
-        visited (torch.Tensor): int64 ``[num_walks * num_seeds, length]``, of
-            the first walk of each seed, then of the second one.
+        visited (torch.Tensor): int64 ``[num_walks * num_seeds, length]``, the
+            first walks of all seeds, then the second ones, and so on.
         counted (torch.Tensor): bool, of this shape: which visits count.
     """
     column = torch.arange(seeds.numel(), device=seeds.device)

@@ -1,8 +1,7 @@
 """The functions that a program in a file may call.
 
-A name comes in, a function goes out. A file may be made by a stranger, so it
-can name operators and nothing else: no attribute, module or path is looked up
-for it.
+A name comes in, a function goes out. Files may come from strangers, so they
+can only name operators: no attribute, module or path is looked up for them.
 """
 
 import operator
@@ -16,7 +15,7 @@ from torch_gsample.torch_private import (
     schema_of,
 )
 
-#: Operators of this package: those of programs. Others load libraries.
+#: Operators of this package that programs use. Others load libraries.
 _OWN = frozenset(
     'check_csc coo_to_csc cumulate_weights forest_fire frontier_walk '
     'gather_rows has_edges induce_subgraph labor_scale match_edges '
@@ -25,13 +24,13 @@ _OWN = frozenset(
     'sample_layers sample_neighbors sample_nodes slice_cols slice_rows '
     'sum_columns unique_nodes'.split()
 )
-#: Operators of torch that read files, or take memory or tensors as they are.
+#: Operators of torch that read files, or access raw memory.
 _REFUSED = frozenset(
     'as_strided data from_file record_stream rename requires_grad resize '
     'resize_as retain_grad set set_data'.split()
 )
 _REFUSED_TYPES = 'Generator', 'Storage', 'Stream', 'Dimname'
-#: Functions that are no operators.
+#: Functions that are not operators.
 _FUNCTIONS = {
     **{
         f'operator.{name}': getattr(operator, name)
@@ -46,7 +45,7 @@ _FUNCTIONS = {
     'torch.tensor': torch.tensor,
 }
 _NAMES = {function: name for name, function in _FUNCTIONS.items()}
-#: Methods of tensors without one operator, or that capture leaves as they are.
+#: Tensor methods without a single operator, or that capture does not change.
 METHODS = frozenset(
     'bool byte clone contiguous cpu double float half int long short type_as '
     'unique unique_consecutive'.split()
@@ -58,10 +57,10 @@ _KEYWORDS = frozenset(
 
 
 def name_of(target: Any) -> str:
-    """Names a function that a file may call.
+    """Returns the name of a function that a file may call.
 
     Raises:
-        ValueError: If a file may not.
+        ValueError: If a file may not call it.
     """
     if isinstance(target, OpOverload):
         name = str(target)
@@ -99,7 +98,7 @@ def function_of(name: Any) -> Any:
 
 
 def check_keywords(target: Any, names: Any) -> None:
-    """Checks the names of arguments: they become source of a function.
+    """Checks the names of arguments, which become source code.
 
     Raises:
         ValueError: If an operator has no such arguments.

@@ -1,7 +1,7 @@
-"""Arguments of a program in a file: checks, and the tensors in them.
+"""Arguments of an exported program: checks, and their tensors.
 
-Arguments come in; their tensors go out in one order, or the error of the
-argument that is not as those that the program was exported with.
+Arguments come in; their tensors go out in a fixed order, or an error for the
+argument that differs from the export.
 """
 
 import inspect
@@ -32,7 +32,7 @@ from torch_gsample.ops._check import INDEX_DTYPES
 
 _ARGS = inspect.Parameter.VAR_POSITIONAL
 _KWARGS = inspect.Parameter.VAR_KEYWORD
-#: Kinds of parameters by their numbers in a file.
+#: Kinds of parameters, in the order of their codes in a file.
 _KINDS = (
     inspect.Parameter.POSITIONAL_ONLY,
     inspect.Parameter.POSITIONAL_OR_KEYWORD,
@@ -48,8 +48,8 @@ class Input:
 
     Args:
         dtype (torch.dtype): Its dtype.
-        shape (Tuple[int or None, ...]): Its sizes; None may be any.
-        differentiable (bool): Whether a gradient can be computed of it.
+        shape (Tuple[int or None, ...]): Its sizes; None allows any.
+        differentiable (bool): Whether its gradient can be computed.
     """
 
     dtype: torch.dtype
@@ -58,7 +58,7 @@ class Input:
 
     @classmethod
     def of(cls, x: Tensor, sizes: Sequence[Any] | None = None) -> 'Input':
-        """Describes a tensor, of which Dynamo may know some sizes only."""
+        """Describes a tensor, of which Dynamo may know only some sizes."""
         known = x.shape if sizes is None else sizes
         shape = tuple(n if type(n) is int else None for n in known)
         grad = x.requires_grad and torch.is_grad_enabled()
@@ -68,7 +68,7 @@ class Input:
         """Checks a tensor.
 
         Raises:
-            ValueError: If it is another one.
+            ValueError: If it does not match.
         """
         if type(x) not in (Tensor, torch.nn.Parameter):
             self._fail(program, name, 'be a plain tensor', type(x).__name__)
@@ -86,26 +86,26 @@ class Input:
             self._fail(program, name, 'be contiguous', f'strides {x.stride()}')
 
     def check_gradient(self, program: str, name: str, x: Tensor) -> None:
-        """Checks that no gradient is wanted that would be missing.
+        """Checks that no unavailable gradient is required.
 
         Raises:
-            ValueError: If it is.
+            ValueError: If one is.
         """
         if x.requires_grad and not self.differentiable:
             rule = 'not require a gradient: it was exported without'
             self._fail(program, name, rule, 'requires_grad=True')
 
     def to_json(self) -> list[Any]:
-        """Returns it as plain values."""
+        """Returns the requirements as plain values."""
         dtype = str(self.dtype).removeprefix('torch.')
         return [dtype, list(self.shape), self.differentiable]
 
     @classmethod
     def from_json(cls, value: Any) -> 'Input':
-        """Reads what :meth:`to_json` returned.
+        """Reads the result of :meth:`to_json`.
 
         Raises:
-            TypeError or ValueError: If it is something else.
+            TypeError or ValueError: If it is invalid.
         """
         name, shape, differentiable = value
         dtype = vars(torch).get(name)
@@ -119,12 +119,12 @@ class Input:
 
 
 class Arguments:
-    """The arguments of a program, as it was exported with.
+    """The arguments of an exported program.
 
     Args:
         parameters (Sequence[Tuple]): The name, the kind and the spec of each.
-        inputs (Sequence[Input]): What their tensors must be.
-        rules (Sequence, optional): What must hold for their sizes.
+        inputs (Sequence[Input]): Requirements on their tensors.
+        rules (Sequence, optional): Conditions on their sizes.
     """
 
     def __init__(
@@ -148,7 +148,7 @@ class Arguments:
                 inspect.Parameter(
                     name,
                     kind,
-                    # Whatever may come first, each may be missing here.
+                    # Optional here, as any argument may precede it.
                     default=empty if kind in (_ARGS, _KWARGS) else None,
                 )
                 for name, kind, _ in self._parameters
@@ -160,7 +160,7 @@ class Arguments:
 
         Raises:
             TypeError: If arguments are missing or unknown.
-            ValueError: If one is not as it must be.
+            ValueError: If an argument does not match.
         """
         try:
             given = self._signature.bind(*args, **kwargs).arguments
@@ -190,11 +190,11 @@ class Arguments:
     def with_rules(
         self, inputs: Sequence[Input], rules: Sequence[Rule]
     ) -> 'Arguments':
-        """Returns the arguments with what a capture found out of them."""
+        """Returns the arguments with the requirements of a capture."""
         return Arguments(self._parameters, inputs, rules)
 
     def to_json(self) -> list[Any]:
-        """Returns them as plain values."""
+        """Returns the arguments as plain values."""
         return [
             [
                 [name, _KINDS.index(kind), spec]
@@ -206,10 +206,10 @@ class Arguments:
 
     @classmethod
     def from_json(cls, value: Any) -> 'Arguments':
-        """Reads what :meth:`to_json` returned.
+        """Reads the result of :meth:`to_json`.
 
         Raises:
-            TypeError or ValueError: If it is something else.
+            TypeError or ValueError: If it is invalid.
         """
         parameters, inputs, rules = value
         out = cls(
@@ -227,15 +227,15 @@ class Arguments:
 
 @dataclass
 class Given:
-    """The arguments that a program is exported with.
+    """The example arguments of an export.
 
     Args:
-        arguments (Arguments): What later ones must be.
-        call (Spec): A pair of the positional and the named ones.
+        arguments (Arguments): Requirements on later arguments.
+        call (Spec): A pair of the positional and the keyword arguments.
         tensors (List[torch.Tensor]): Their tensors.
-        any_length (Set[int]): Those of them that may have any length.
-        varying (Set[int]): Others whose length may vary.
-        of_matrices (Set[int]): Those of them that are parts of matrices.
+        any_length (Set[int]): Tensors that may have any length.
+        varying (Set[int]): Other tensors whose length may vary.
+        of_matrices (Set[int]): Tensors that are parts of matrices.
     """
 
     arguments: Arguments
@@ -253,11 +253,11 @@ def read_example(
     kwargs: Mapping[str, Any],
     dynamic: bool,
 ) -> Given:
-    """Reads the arguments that a program is exported with.
+    """Reads the example arguments of an export.
 
     Raises:
         TypeError: If they do not fit the program, or have another type.
-        ValueError: If a tensor cannot be that of an exported program.
+        ValueError: If a tensor is not supported.
     """
     function: Any = program
     if isinstance(program, torch.nn.Module):
@@ -277,7 +277,7 @@ def read_example(
     if dynamic:
         specs = {key: with_lengths(spec) for key, spec in specs.items()}
     kinds = {key: signature.parameters[key].kind for key in specs}
-    any_length = {  # as `compile` finds seeds
+    any_length = {  # the rule for seeds in `compile`
         i
         for i, x in enumerate(tensors)
         if x.dim() == 1

@@ -1,9 +1,9 @@
-"""The capture of a program as a function of tensors alone.
+"""Capture of a program as a function of tensors.
 
-Dynamo finds the inputs of a graph in the objects that a function is given,
-and makes objects of its outputs, by byte code that no file can hold. So what
-is captured takes a program's arguments apart before, and its result after:
-the specs of both are what a file holds in its place.
+Dynamo finds a graph's inputs in objects and builds objects from its outputs
+with bytecode, which a file cannot contain. So arguments are taken apart before
+the captured part, and results are assembled after it; the file contains the
+specs of both.
 """
 
 import copy
@@ -38,7 +38,7 @@ from torch_gsample.torch_private import (
     unknown_length,
 )
 
-#: What Dynamo calls the tensors of the arguments.
+#: Dynamo's name of an argument tensor.
 _ARGUMENT = re.compile(r"L\['tensors'\]\[(\d+)\]")
 
 
@@ -48,17 +48,17 @@ class Capture:
 
     Args:
         module (GraphModule): The graph.
-        spec (Spec): Of the result.
-        inputs (List): Where each input of the graph comes from:
+        spec (Spec): Spec of the result.
+        inputs (List): Source of each input of the graph:
             ``('argument', i)``, ``('size', i, dim)``, ``('tensor', name)`` or
             ``('key',)``.
-        results (List): Where each tensor of the result comes from:
+        results (List): Source of each tensor of the result:
             ``('output', i)``, ``('argument', i)``, ``('tensor', name)`` or
             ``('constant', integer)``.
-        tensors (Dict[str, torch.Tensor]): Those that the program has of its
-            own, as the parameters of a module.
-        values (List): The inputs of the call that was captured.
-        arguments (Arguments): What later ones must be.
+        tensors (Dict[str, torch.Tensor]): The program's own tensors, such as
+            parameters of a module.
+        values (List): The inputs of the captured call.
+        arguments (Arguments): Requirements on later arguments.
     """
 
     module: GraphModule
@@ -79,15 +79,15 @@ def capture(
     """Captures a program, and runs the passes.
 
     Args:
-        name (str): What errors call it.
+        name (str): The program, for errors.
         program (Callable): The program.
         given (Given): Its arguments.
-        options (Options): Of the compilation.
+        options (Options): Compiler options.
 
     Raises:
         CompileError: If it cannot be captured.
-        ValueError: If its graph takes what is in no tensor, or a rule of
-            sizes cannot be in a file.
+        ValueError: If its graph reads objects other than tensors, or a rule of
+            sizes cannot be stored.
     """
 
     def flat(*tensors: Tensor) -> tuple[tuple[Tensor, ...], Spec]:
@@ -98,7 +98,7 @@ def capture(
 
     flat.__name__ = flat.__qualname__ = name
     backend = _Backend(given, options)
-    # Objects of their own: one that is given twice is two arguments.
+    # Separate objects, even if one tensor is passed twice.
     tensors = [_example(x) for x in given.tensors]
     for i, tensor in enumerate(tensors):
         if i in given.any_length:
@@ -115,7 +115,7 @@ def capture(
 
 
 class _Backend:
-    """A backend that keeps the graph and the values of its first call."""
+    """A backend that stores the graph and the values of its first call."""
 
     module: GraphModule
     names: list[str]
@@ -137,7 +137,7 @@ class _Backend:
             node.meta['is_argument'] = at is not None and at not in own
             node.meta['is_of_graph'] = at in own
         _read_integers(self.module)
-        # Now, as sizes learn no more once the capture is over.
+        # Run the passes now, as sizes are fixed when the capture ends.
         self._options.rewrite(self.module)
 
         def run(*values: Any) -> Any:
@@ -152,13 +152,13 @@ def _example(tensor: Tensor) -> Tensor:
 
 
 def _argument(name: str) -> int | None:
-    """The argument of which Dynamo speaks."""
+    """Returns the index of the argument with Dynamo's name."""
     found = _ARGUMENT.fullmatch(name)
     return None if found is None else int(found[1])
 
 
 def _read_integers(module: GraphModule) -> None:
-    """Makes outputs that stand for integers the integers."""
+    """Replaces outputs that stand for integers with the integers."""
     [last] = [n for n in module.graph.nodes if n.op == 'output']
     outputs: Any = last.args[0]
     last.args = (
@@ -170,7 +170,7 @@ def _read_integers(module: GraphModule) -> None:
 
 
 def _find_inputs(out: Capture, names: Sequence[str], given: Given) -> None:
-    """Finds where the inputs of a graph come from, and their rules."""
+    """Finds the sources of a graph's inputs, and rules of their sizes."""
     nodes = list(placeholders(out.module.graph))
     examples = {
         at: example(node)
@@ -179,7 +179,7 @@ def _find_inputs(out: Capture, names: Sequence[str], given: Given) -> None:
     }
     sizes: list[Sequence[Any]] = [x.shape for x in given.tensors]
     for i in given.any_length | given.varying:
-        sizes[i] = None, *sizes[i][1:]  # of what the graph does not read
+        sizes[i] = None, *sizes[i][1:]  # for tensors the graph does not read
     for i, x in examples.items():
         sizes[i] = x.shape
     inputs = list(map(Input.of, given.tensors, sizes))
@@ -193,7 +193,7 @@ def _find_inputs(out: Capture, names: Sequence[str], given: Given) -> None:
             out.inputs.append(('key',))
         elif isinstance(value, Tensor):
             name = _spelled(name)
-            while name in out.tensors:  # of another module
+            while name in out.tensors:  # taken by another module
                 name += "'"
             out.tensors[name] = value
             out.inputs.append(('tensor', name))
@@ -212,7 +212,7 @@ def _find_results(
     given: Sequence[Tensor],
     found: Sequence[Tensor],
 ) -> None:
-    """Finds where the tensors of a result come from."""
+    """Finds the sources of a result's tensors."""
     [last] = [n for n in out.module.graph.nodes if n.op == 'output']
     nodes: Any = last.args[0]
     kept: list[Node] = []
@@ -239,12 +239,12 @@ def _find_results(
 
 
 def _spelled(name: str) -> str:
-    """Shortens what Dynamo calls a tensor: ``module.weight``."""
+    """Shortens Dynamo's name of a tensor to ``module.weight``."""
     name = re.sub(r"\._(parameters|buffers|modules)\['(\w+)'\]", r'.\2', name)
     name = re.sub(r"^[GL]\['(\w+)'\]", r'\1', name)
     return re.sub(r'^__import_\w+?\.', '', name)
 
 
 def _index(values: Sequence[Any], value: Any) -> int | None:
-    """Where an object stands."""
+    """Returns the index of an object by identity."""
     return next((i for i, x in enumerate(values) if x is value), None)

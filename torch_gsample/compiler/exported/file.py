@@ -1,8 +1,8 @@
-"""The file of a program: a header of JSON, tensors, and a checksum.
+"""The file of an exported program: a JSON header, tensors and a checksum.
 
 ``GSPROGRM``, the length of the header (8 bytes, little-endian), the header,
-the bytes of the tensors one after another, and SHA-256 of all before. Nothing
-in it is run or unpickled.
+the bytes of the tensors one after another, and the SHA-256 of everything
+before. Nothing in it is executed or unpickled.
 """
 
 import hashlib
@@ -37,7 +37,7 @@ def pack(header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> bytes:
         tensors (Dict[str, torch.Tensor]): Tensors by name.
 
     Raises:
-        ValueError: If a tensor has a dtype or layout that a file cannot hold.
+        ValueError: If the dtype or layout of a tensor is not supported.
     """
     table, blobs = {}, []
     for name, tensor in tensors.items():
@@ -62,7 +62,7 @@ def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """Returns the header and the tensors of a file.
 
     Raises:
-        ValueError: If it is no such file, or not as it was written.
+        ValueError: If it is not such a file, or has changed.
     """
     start = len(MAGIC) + _LENGTH
     if data[: len(MAGIC)] != MAGIC:
@@ -100,7 +100,7 @@ def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, Tensor]]:
 
 
 def write(path: str | os.PathLike[str], data: bytes) -> None:
-    """Writes a file in one step: no reader sees a part of it.
+    """Writes a file atomically.
 
     Raises:
         OSError: If it cannot be written.

@@ -1,7 +1,7 @@
-"""The graph of a program in a file.
+"""The graph of an exported program as JSON.
 
-A graph after all passes comes in, plain values of JSON go out, and back. A
-node refers to nodes before it by number; kernels stand in a list.
+A graph after all passes comes in, plain JSON values go out, and back. Nodes
+refer to earlier nodes by index; kernels are in a list.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ from torch_gsample.compiler.exported.unit_text import (
 from torch_gsample.compiler.ir import example
 from torch_gsample.torch_private import schema_of
 
-#: Classes of torch whose values are arguments, and where they are found.
+#: Torch classes whose values are arguments, by the name of their kind.
 _ENUMS: dict[str, type] = {
     'dtype': torch.dtype,
     'layout': torch.layout,
@@ -38,8 +38,8 @@ def graph_to_json(graph: Graph) -> dict[str, Any]:
     """Returns a graph as plain values.
 
     Raises:
-        ValueError: If it calls what a file may not, or has a value that a
-            file cannot hold; names it.
+        ValueError: If it calls a function or has a value that a file does not
+            support; the error names it.
     """
     index = {node: i for i, node in enumerate(graph.nodes)}
     kernels: dict[EdgeKernel, int] = {}
@@ -77,7 +77,7 @@ def graph_to_json(graph: Graph) -> dict[str, Any]:
 
 
 def _target_of(node: Node, kernels: dict[EdgeKernel, int]) -> Any:
-    """Names the target of a node: kernels by their number.
+    """Returns the target of a node by name, or the index of a kernel.
 
     Raises:
         ValueError: If a file may not call it.
@@ -88,14 +88,14 @@ def _target_of(node: Node, kernels: dict[EdgeKernel, int]) -> Any:
         return kernels.setdefault(node.target, len(kernels))
     if node.op == 'call_method' and node.target in METHODS:
         return node.target
-    if not node.op.startswith('call'):  # what a loop of torch runs
+    if not node.op.startswith('call'):  # the body of a torch loop
         name_of(next(iter(node.users)).target)
         raise ValueError(f'a file cannot hold {node.op} {node.target!r}')
     return name_of(node.target)
 
 
 def _line_of(node: Node) -> str:
-    """Where the program has a node, for a message."""
+    """Returns the source line of a node, for errors."""
     for found in (node, *node.users):
         line = line_of(found.meta.get('stack_trace') or '')
         if line:
@@ -107,8 +107,7 @@ def graph_from_json(value: Any) -> GraphModule:
     """Returns the module of plain values.
 
     Raises:
-        KeyError, TypeError or ValueError: If they are no graph that a file
-            may hold.
+        KeyError, TypeError or ValueError: If they are not a supported graph.
     """
     for name, schema in value['operators'].items():
         here = str(schema_of(function_of(name)))
@@ -156,7 +155,7 @@ def graph_from_json(value: Any) -> GraphModule:
 
 
 def _spell_example(node: Node) -> Any:
-    """What lowering asks of a node: its dtype, rank, and gradient."""
+    """Returns the properties that lowering reads: dtype, rank, gradient."""
     value = example(node)
     if isinstance(value, Tensor):
         dtype = str(value.dtype).removeprefix('torch.')
@@ -173,7 +172,7 @@ def _read_example(value: Any) -> Any:
 
 
 def _spell(value: Any, index: dict[Node, int]) -> Any:
-    """Spells an argument of a node."""
+    """Returns an argument of a node as plain values."""
     if isinstance(value, Node):
         return {'node': index[value]}
     if value is None or type(value) in (bool, int, str):
@@ -182,7 +181,7 @@ def _spell(value: Any, index: dict[Node, int]) -> Any:
         return value if abs(value) < float('inf') else {'float': str(value)}
     if isinstance(value, list):
         return [_spell(item, index) for item in value]
-    if isinstance(value, tuple):  # sizes of torch, too
+    if isinstance(value, tuple):  # also sizes of torch
         return {'tuple': [_spell(item, index) for item in value]}
     if isinstance(value, slice):
         parts = value.start, value.stop, value.step

@@ -1,4 +1,4 @@
-"""Programs compiled in one process and run in another."""
+"""Programs that are compiled in one process and run in another."""
 
 import copy
 import os
@@ -32,7 +32,7 @@ from torch_gsample.compiler.settle import settle
 from torch_gsample.ops.matrix import _key_state
 from torch_gsample.rng import make_key, program_scope
 
-#: Calls in which layouts are chosen, at most.
+#: Maximum number of calls for the choice of layouts.
 _CALLS = 8
 
 
@@ -260,7 +260,7 @@ class ExportedProgram:
 
 @contextmanager
 def _refusing(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Makes what fails an error of a file: anybody may have made it."""
+    """Turns any failure into an error about the file, of any origin."""
     try:
         yield
     except Exception as error:
@@ -271,7 +271,7 @@ def _refusing(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def _choose_layouts(found: Capture) -> None:
-    """Chooses layouts, by calls."""
+    """Chooses layouts by calling the program."""
     function = lower(copy.deepcopy(found.module))
     if isinstance(function, Measured):
         for _ in range(_CALLS):
@@ -284,7 +284,7 @@ def _choose_layouts(found: Capture) -> None:
 def _read_inputs(
     header: Any, count: int, tensors: Mapping[str, Tensor]
 ) -> list[tuple[str, Any, int]]:
-    """Reads where the inputs of a graph come from."""
+    """Reads the sources of a graph's inputs."""
     out: list[tuple[str, Any, int]] = []
     for kind, *rest in header['inputs']:
         if kind == 'argument':
@@ -300,7 +300,7 @@ def _read_inputs(
 def _read_results(
     header: Any, count: int, num_outputs: int, tensors: Mapping[str, Tensor]
 ) -> list[tuple[str, Any]]:
-    """Reads where the tensors of a result come from."""
+    """Reads the sources of a result's tensors."""
     out: list[tuple[str, Any]] = []
     for kind, item in header['results']:
         if kind == 'output':
@@ -314,7 +314,7 @@ def _read_results(
 
 
 def _value(source: tuple[str, Any, int], given: list[Tensor]) -> Any:
-    """An input of a graph."""
+    """Returns an input of a graph."""
     kind, item, dim = source
     if kind == 'argument':
         return given[item]
@@ -328,7 +328,7 @@ def _below(value: Any, count: int) -> int:
 
 
 def _check_modes(name: str, dtype: str | None = None) -> None:
-    """Checks the modes that a program is exported and called under.
+    """Checks the modes at export and at calls.
 
     Raises:
         ValueError: If they differ.

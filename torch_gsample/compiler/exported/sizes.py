@@ -1,9 +1,9 @@
-"""What holds for the sizes of the arguments of a program.
+"""Conditions on the sizes of a program's arguments.
 
-Dynamo notes what a capture took for granted of sizes that may vary. It goes
-into a file as plain values and is checked at each call there: only where it
-holds does the program run the same operators. A rule is a number,
-``['size', i, dim]`` of a tensor, or a function and its operands.
+Dynamo records the assumptions of a capture about varying sizes. The file
+contains them as plain values, and each call checks them: only then does the
+program run the same operators. A rule is a number, ``['size', i, dim]`` of a
+tensor, or a function and its operands.
 """
 
 import math
@@ -17,7 +17,7 @@ from torch import Tensor
 from torch_gsample.torch_private import expression_of, rules_of_sizes
 
 Rule = Any
-#: Functions by the names that sympy and torch give them, and their signs.
+#: Functions by their names in sympy and torch, with their signs.
 _FUNCTIONS: dict[str, tuple[Callable[..., Any], str]] = {
     'Add': (lambda *x: sum(x), '+'),
     'Mul': (lambda *x: math.prod(x), '*'),
@@ -37,12 +37,12 @@ _FUNCTIONS: dict[str, tuple[Callable[..., Any], str]] = {
     'Max': (max, 'max'),
     'Min': (min, 'min'),
 }
-#: How many parts a rule has at most: it may come from anywhere.
+#: Maximum number of parts of a rule, as files may be of any origin.
 _MAX_PARTS = 100
 
 
 def places_of(examples: Mapping[int, Tensor]) -> dict[str, tuple[int, int]]:
-    """Finds a tensor and a dimension for each size that may vary.
+    """Returns a tensor and a dimension for each varying size.
 
     Args:
         examples (Dict[int, torch.Tensor]): Dynamo's examples of tensors.
@@ -59,10 +59,10 @@ def read_rules(examples: Mapping[int, Tensor]) -> list[Rule]:
     """Returns the assumptions of a capture.
 
     Args:
-        examples (Dict[int, torch.Tensor]): As for :func:`places_of`.
+        examples (Dict[int, torch.Tensor]): See :func:`places_of`.
 
     Raises:
-        ValueError: If it is nothing that a file can hold.
+        ValueError: If an assumption cannot be stored.
     """
     places, rules = places_of(examples), []
     for i, x in examples.items():
@@ -90,10 +90,10 @@ def _spell(rule: Any, places: Mapping[str, tuple[int, int]]) -> Rule:
 
 
 def check_rule(rule: Any, tensors: Any) -> Rule:
-    """Returns a rule that may come from a file, after checks.
+    """Returns a rule from a file after checks.
 
     Raises:
-        ValueError: If it is none.
+        ValueError: If it is invalid.
     """
     waiting, count = [rule], 0
     while waiting:
@@ -121,7 +121,7 @@ def check_sizes(
     """Checks the sizes of the arguments of a call.
 
     Raises:
-        ValueError: If they break a rule.
+        ValueError: If they violate a rule.
     """
     for rule in rules:
         if not _evaluate(rule, tensors):

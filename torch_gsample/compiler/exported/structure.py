@@ -1,7 +1,7 @@
-"""The structure of arguments and results: tensors in lists, matrices, ....
+"""The structure of arguments and results: nested tensors and matrices.
 
 A value comes in; its tensors and its *spec* go out, nested tuples of plain
-values that a file can hold:
+values that a file can contain:
 
 ==========================  ===============================================
 ``('tensor', i)``           tensor ``i``
@@ -9,7 +9,7 @@ values that a file can hold:
 ``('length', i)``           one less than the length of tensor ``i``
 ``('constant', value)``     None, a number or a string
 ``('list', items)``         also ``'tuple'``, with the spec of each item
-``('dict', keys, items)``   the keys are spelled as constants and tuples
+``('dict', keys, items)``   the keys as constants and tuples
 ``('named', name, items)``  a ``NamedTuple`` of this package
 ``('matrix', items)``       a ``SparseSample``
 ``('columns', items)``      a ``CSC``
@@ -30,7 +30,7 @@ from torch import Tensor
 from torch_gsample.csc import CSC
 from torch_gsample.sparse_sample import SparseSample
 
-#: A spec, as the table of this module lists them.
+#: A spec as in the table of this module.
 Spec = tuple[Any, ...]
 
 _MATRIX = 'csc csr num_rows num_cols value edge_id row_ids col_ids'.split()
@@ -44,7 +44,7 @@ INTEGER = torch.uint16
 
 @dataclass
 class Found:
-    """Findings in the arguments of a call.
+    """Tensors and conditions found in the arguments of a call.
 
     Args:
         tensors (List[torch.Tensor]): The tensors.
@@ -59,7 +59,7 @@ class Found:
         """Checks the integers.
 
         Raises:
-            ValueError: If one is another number.
+            ValueError: If one differs.
         """
         for name, i, value in self.lengths:
             if value != self.tensors[i].shape[0] - 1:
@@ -75,10 +75,10 @@ def take_apart(
     Args:
         value (Any): Tensors, matrices and constants, nested in lists, tuples
             and dictionaries.
-        tensors (List[torch.Tensor]): What tensors are appended to.
+        tensors (List[torch.Tensor]): The list to extend.
         of_result (bool, optional): Whether integers may vary. A tensor
-            ``[integer, 0]`` of :data:`INTEGER` stands for each: by it, the
-            graph has an output for it.
+            ``[integer, 0]`` of dtype :data:`INTEGER` stands for each integer,
+            so that it becomes an output of the graph.
 
     Raises:
         TypeError: If a part has another type.
@@ -119,9 +119,9 @@ def assemble(spec: Spec, tensors: Sequence[Any]) -> Any:
     """Returns the value of a spec.
 
     Args:
-        spec (Spec): Of :func:`take_apart`.
-        tensors (List[torch.Tensor or int]): The tensors, and integers that
-            vary.
+        spec (Spec): The result of :func:`take_apart`.
+        tensors (List[torch.Tensor or int]): The tensors, and varying
+            integers.
     """
     kind = spec[0]
     if kind in ('tensor', 'size'):
@@ -154,11 +154,11 @@ def match(spec: Spec, value: Any, found: Found, name: str) -> None:
         spec (Spec): The spec.
         value (Any): The value.
         found (Found): The findings to extend.
-        name (str): What errors call the value.
+        name (str): The name of the value in errors.
 
     Raises:
-        ValueError: If it has another spec; names the part, the rule and what
-            is there.
+        ValueError: If it has another spec; the error has the part, the rule
+            and the value.
     """
     kind = spec[0]
     if kind == 'tensor':
@@ -178,7 +178,7 @@ def match(spec: Spec, value: Any, found: Found, name: str) -> None:
         if not isinstance(value, CSC):
             _wrong(name, 'must be a CSC', value)
         parts = [getattr(value, part) for part in _COLUMNS[:-1]]
-        # A check of them does not change the samples.
+        # Whether a layout was checked does not affect samples.
         _match_parts(_COLUMNS, spec, [*parts, spec[1][-1][1]], found, name)
     elif kind == 'dict':
         keys = [_key(key) for key in spec[1]]
@@ -197,7 +197,7 @@ def match(spec: Spec, value: Any, found: Found, name: str) -> None:
 
 
 def has_tensors(spec: Spec) -> bool:
-    """Whether there is anything but constants in a value."""
+    """Whether a value has parts other than constants."""
     if spec[0] in ('list', 'tuple', 'named', 'dict'):
         return any(has_tensors(item) for item in spec[-1])
     return spec[0] != 'constant'
@@ -223,7 +223,7 @@ def names_of(spec: Spec, name: str) -> list[str]:
 
 
 def with_lengths(spec: Spec) -> Spec:
-    """Makes numbers of rows and columns lengths, where they can be."""
+    """Turns numbers of rows and columns into lengths where possible."""
     if spec[0] in ('list', 'tuple', 'named', 'dict'):
         return *spec[:-1], tuple([with_lengths(item) for item in spec[-1]])
     if spec[0] != 'matrix':
@@ -261,10 +261,10 @@ def sizes_of(
 
 
 def name_of(kind: type) -> str:
-    """Names a ``NamedTuple`` of this package.
+    """Returns the name of a ``NamedTuple`` of this package.
 
     Raises:
-        TypeError: If it is another one.
+        TypeError: If it is of another package.
     """
     if not kind.__module__.startswith(_PACKAGE):
         raise TypeError(
@@ -282,7 +282,7 @@ def named(name: str) -> Any:
     """
     module, _, attribute = name.rpartition('.')
     found = None
-    # It has what programs return. No other name in a file is imported.
+    # Contains the results of programs; no other name of a file is imported.
     import_module('torch_gsample.algorithms')
     if module.startswith(_PACKAGE):
         found = vars(sys.modules.get(module, sys)).get(attribute)
@@ -296,7 +296,7 @@ def _each(values: list[Any], tensors: list[Tensor], of_result: bool) -> Spec:
 
 
 def _parts_of(A: SparseSample, spec: Spec | None = None) -> list[Any]:
-    """The parts of a matrix: of its layouts those that a spec has."""
+    """Returns the parts of a matrix, with only the layouts of a spec."""
     if A._disk is not None:
         raise ValueError(
             'export: a matrix on disk cannot be an argument of an exported '
@@ -322,7 +322,7 @@ def _match_parts(
 
 
 def _wrong(name: str, rule: str, value: Any) -> None:
-    """Raises the error of a part that breaks a rule."""
+    """Raises the error of a part that violates a rule."""
     got = f'a {type(value).__name__}'
     if isinstance(value, (list, tuple)) and len(value) > 8:
         got += f' of {len(value)}'
@@ -334,7 +334,7 @@ def _wrong(name: str, rule: str, value: Any) -> None:
 
 
 def _spelled(key: Any) -> Any:
-    """Spells a key of a dictionary."""
+    """Returns the spec of a dictionary key."""
     if isinstance(key, tuple):
         return 'tuple', tuple([_spelled(item) for item in key])
     if key is None or isinstance(key, (bool, int, str)):
@@ -354,14 +354,14 @@ def _key(spec: Any) -> Any:
 
 
 def read_spec(value: Any, count: int) -> Spec:
-    """Returns the spec that a file holds as lists, after checks.
+    """Returns a spec from a file's lists after checks.
 
     Args:
         value (List): The spec.
-        count (int): How many tensors there are.
+        count (int): Number of tensors.
 
     Raises:
-        TypeError or ValueError: If it is none.
+        TypeError or ValueError: If it is invalid.
     """
     kind, *rest = value
     if kind in ('tensor', 'size', 'length'):

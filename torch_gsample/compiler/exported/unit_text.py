@@ -1,8 +1,8 @@
-"""Generated kernels in a file: the unit that each one is made of.
+"""Generated kernels in a file, as the units that define them.
 
-A unit comes in and plain values of JSON go out, and back. There is no source
-and no library in a file: both are made of the unit where it is loaded, so a
-file says nothing but what is computed.
+A unit comes in and plain JSON values go out, and back. A file contains no
+source code and no library: both are generated from the unit at loading, so a
+file only defines what is computed.
 """
 
 from typing import Any
@@ -27,7 +27,7 @@ from torch_gsample.codegen.unit import (
 _DTYPES = {str(d).removeprefix('torch.'): d for d in CPP_TYPES}
 _OPS = OPERATIONS.keys() | AGGREGATES.keys() | {'sum_axis'}
 _KINDS = (SOURCE, DESTINATION, EDGE, PARAMETER, POINTERS)
-#: Values a row that a kernel computes at most: its source grows with them.
+#: Maximum number of values per row of a kernel, as its source grows with it.
 _MAX_WIDTH = 1 << 16
 
 
@@ -62,7 +62,7 @@ def unit_from_json(value: Any) -> Unit:
     """Returns the unit of plain values.
 
     Raises:
-        KeyError, TypeError or ValueError: If they are no edge map.
+        KeyError, TypeError or ValueError: If they are not an edge map.
     """
     leaves = [
         Leaf(
@@ -105,7 +105,7 @@ def _name(dtype: torch.dtype) -> str:
 
 
 def _spell(number: Any) -> Any:
-    """Spells a number: JSON has none that is not finite."""
+    """Returns a number as JSON, which has only finite numbers."""
     if isinstance(number, float) and not abs(number) < float('inf'):
         return {'float': str(number)}
     return number

@@ -1,1 +1,1 @@
-"""The passes: each takes a graph and rewrites it in place."""
+"""The passes; each rewrites a graph in place."""

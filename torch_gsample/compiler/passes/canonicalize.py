@@ -14,20 +14,22 @@ After::
     %5 = aten.new_full(%3, [%4], 0.0): float32[?]
     %6 = aten.index_add(%5, 0, %1, %3): float32[?]
 
-* An operator is named by its overload, its arguments are positional, and
-  defaults are left out.
-* What returns its argument (a cast to the same dtype, ``contiguous`` of what
-  is contiguous, ``detach`` of what needs no gradient) is that argument.
-* A change in place of a new tensor that nobody else sees is a new value.
-* What has no operator of its name (``1 / x``, ``x[:, None]``, ``F.normalize``)
-  is the operators that it calls.
-* Each output of an operator is taken once.
-* Assertions about sizes go: operators check their arguments.
+* An operator is named by its overload, with positional arguments and without
+  defaults.
+* A call that returns its argument (a cast to the same dtype, ``contiguous`` of
+  a contiguous tensor, ``detach`` without a gradient) becomes that argument.
+* An in-place change of a new tensor that nothing else reads becomes a new
+  value.
+* A call without an operator of its name (``1 / x``, ``x[:, None]``,
+  ``F.normalize``) becomes the operators that it calls.
+* Each output of an operator is extracted once.
+* Assertions about sizes are removed: operators check their arguments.
 
 Not when: the operators of a call depend on values, or it is not a function of
-torch: it stays opaque and runs in its place. A change in place that others
-see, or one under ``no_grad`` of what needs a gradient, stays one. Under
-``autocast`` and ``inference_mode``, only what is one operator is named.
+torch; then it stays opaque in its position. An in-place change that is visible
+elsewhere, or one under ``no_grad`` of a tensor with a gradient, stays in
+place. Under ``autocast`` and ``inference_mode``, only single operators are
+named.
 """
 
 import inspect
@@ -58,7 +60,7 @@ from torch_gsample.torch_private import (
     schema_of,
 )
 
-#: Python's operators on tensors, by the name that torch gives them.
+#: Python's operators on tensors, by torch's name.
 _NAMES: dict[Any, str] = {
     operator.add: 'add',
     operator.sub: 'sub',
@@ -79,7 +81,7 @@ _NAMES: dict[Any, str] = {
     operator.invert: 'bitwise_not',
 }
 _COMMUTES = frozenset({'add', 'mul', 'bitwise_and', 'bitwise_or', 'eq', 'ne'})
-#: Functions that make a tensor of numbers; some of a shape.
+#: Functions that create a tensor from numbers; some from a shape.
 _FACTORIES = frozenset({'arange', 'empty', 'full', 'ones', 'zeros'})
 _OF_SHAPE = frozenset({'empty', 'ones', 'zeros'})
 #: Methods that take sizes or dimensions one by one.
@@ -92,7 +94,7 @@ _CASTS = frozenset({'to', 'contiguous', 'detach', 'as_tensor'})
 
 
 def canonicalize(graph: Graph) -> None:
-    """Brings a captured graph into the form that :mod:`..ir` describes."""
+    """Converts a captured graph into the form documented in :mod:`..ir`."""
     taken: dict[tuple[Any, Any], Node] = {}
     mode, fake, gone = modes(graph), fake_mode_of(graph), set[Node]()
     for node in list(graph.nodes):
@@ -130,7 +132,7 @@ def canonicalize(graph: Graph) -> None:
 
 
 def name_own_operators(graph: Graph) -> None:
-    """Names the operators of this package alone: by these, keys are found."""
+    """Names this package's operators only, by which keys are found."""
     for node in graph.nodes:
         if isinstance(node.target, OpOverloadPacket):
             _name_operator(node)
@@ -141,7 +143,7 @@ def _of_tensors(node: Node) -> bool:
 
 
 def _called(node: Node) -> str:
-    """The name of a method or function of torch."""
+    """Returns the name of a method or function of torch."""
     if node.op == 'call_method':  # `__eq__`, for one, is operator.eq
         name = str(node.target)
         return _NAMES.get(getattr(operator, name, None), name)
@@ -153,7 +155,7 @@ def _called(node: Node) -> str:
 
 
 def _is_its_argument(node: Node) -> bool:
-    """Whether a node returns its first argument as it is."""
+    """Whether a node returns its first argument unchanged."""
     if _called(node) not in _CASTS or not node.args:
         return False
     source = node.args[0]
@@ -170,7 +172,7 @@ def _is_its_argument(node: Node) -> bool:
 
 
 def _is_like(node: Node) -> bool:
-    """Whether a cast gives the kind of tensor that it takes."""
+    """Whether a cast returns the same kind of tensor."""
     before, after = example(node.args[0]), example(node)  # type: ignore
     return bool(
         before.dtype == after.dtype
@@ -180,7 +182,7 @@ def _is_like(node: Node) -> bool:
 
 
 def _name_copy(node: Node) -> None:
-    """Makes ``x.clone()`` of ``x.to(dtype_of_x, copy=True)``."""
+    """Replaces ``x.to(dtype_of_x, copy=True)`` with ``x.clone()``."""
     source = node.args[0] if node.args else None
     if (
         node.op == 'call_method'
@@ -196,7 +198,7 @@ def _name_copy(node: Node) -> None:
 def _is_contiguous(value: Tensor) -> bool:
     try:
         return value.is_contiguous()
-    except GuardOnDataDependentSymNode:  # that depends on an unknown size
+    except GuardOnDataDependentSymNode:  # depends on an unknown size
         return False
 
 
@@ -233,9 +235,9 @@ def _name_operator(node: Node) -> None:
 
 
 def _takes(overload: OpOverload, function: Any, count: int) -> bool:
-    """Whether a function has the first arguments of an operator.
+    """Whether a function has the same first arguments as an operator.
 
-    Those of Python, as ``torch.nn.functional.elu``, may have others.
+    Python functions, such as ``torch.nn.functional.elu``, may differ.
     """
     if not isinstance(function, types.FunctionType):
         return True
@@ -247,7 +249,7 @@ def _takes(overload: OpOverload, function: Any, count: int) -> bool:
 
 
 def _gives(overload: OpOverload, node: Node) -> bool:
-    """Whether an operator has the results of what was captured."""
+    """Whether an operator has the results of the captured call."""
     value, returns = example(node), schema_of(overload).returns
     several = isinstance(value, (tuple, list))
     if not returns:
@@ -258,7 +260,7 @@ def _gives(overload: OpOverload, node: Node) -> bool:
 
 
 def _indexing(args: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
-    """``x[index]`` with integers, a mask or a slice."""
+    """Returns the operator of ``x[index]`` for integers, masks and slices."""
     source, index = _value(args[0]), _value(args[1])
     if isinstance(source, Tensor) and isinstance(args[1], slice):
         bounds = args[1].start, args[1].stop, args[1].step or 1
@@ -282,7 +284,7 @@ def _value(operand: Any) -> Any:
 def _resolve(
     name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> OpOverload | None:
-    """The operator that torch would choose for these arguments."""
+    """Returns the operator that torch would select for the arguments."""
     packet = getattr(aten, name, None) if name.isidentifier() else None
     if packet is None or name.startswith('__'):
         return None
@@ -300,10 +302,10 @@ def _resolve(
 
 
 def _has_lists(overload: OpOverload, values: tuple[Any, ...]) -> bool:
-    """Whether an operator gets lists where it takes lists of tensors.
+    """Whether an operator gets lists for its lists of tensors.
 
-    A tensor is a sequence, which torch would then make a list of rows, as soon
-    as anything in the process has patched ``Tensor.__getitem__``.
+    A tensor is a sequence: torch would turn it into a list of rows if
+    ``Tensor.__getitem__`` has been patched anywhere in the process.
     """
     arguments = schema_of(overload).arguments
     return not any(
@@ -318,7 +320,7 @@ def _bind(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> None:
-    """Spells arguments by the schema, without those that are defaults."""
+    """Orders arguments by the schema, without default values."""
     values: dict[str, Any] = {}
     names = [argument.name for argument in schema_of(overload).arguments]
     values.update(zip(names, args, strict=False))

@@ -1,4 +1,4 @@
-"""Computes equal things once.
+"""Computes equal values once.
 
 Before::
 
@@ -9,11 +9,11 @@ After::
 
     %0 = gsample.slice_cols(indptr, indices, seeds): 3 parts
 
-Not when: the node has a side effect, may have one, or what it takes or returns
-is changed in place somewhere; one of them needs a gradient and the other, of
-``no_grad``, does not; or only one runs under ``autocast`` or
-``inference_mode``. Draws of equal keys and numbers are equal and
-merge; two draws of a program have different ones, and two keys never merge.
+Not when: the node has or may have a side effect; an input or the result is
+changed in place; only one of them requires a gradient (the other is under
+``no_grad``); or only one runs under ``autocast`` or ``inference_mode``. Draws
+with equal keys and call ids are equal and merge; two draws of a program have
+different ids, and two keys never merge.
 """
 
 from typing import Any
@@ -34,7 +34,7 @@ from torch_gsample.torch_private import tree_leaves
 
 
 def eliminate_common(graph: Graph) -> None:
-    """Replaces each pure node by an earlier one of equal operands."""
+    """Replaces each pure node with an earlier one with equal operands."""
     changed, mode = may_change(graph), modes(graph)
     known: dict[Any, Node] = {}
     sizes: list[tuple[Any, Any]] = []
@@ -57,7 +57,7 @@ def eliminate_common(graph: Graph) -> None:
 
 
 def _sizes(node: Node, first: Node) -> list[tuple[Any, Any]]:
-    """Pairs of symbols for one size, of two equal nodes."""
+    """Returns pairs of symbols for one size, from two equal nodes."""
     if isinstance(example(node), torch.SymInt):
         pairs = [(example(node), example(first))]
     else:
@@ -72,7 +72,7 @@ def _sizes(node: Node, first: Node) -> list[tuple[Any, Any]]:
 
 
 def _rename_sizes(node: Node, sizes: list[tuple[Any, Any]]) -> None:
-    """Has passes see that sizes are equal: by the first symbol of each."""
+    """Uses the first symbol of each size, so that passes see equal sizes."""
 
     def first(size: Any) -> Any:
         found = [new for old, new in sizes if same_size(old, size)]
@@ -98,7 +98,7 @@ def _rename_sizes(node: Node, sizes: list[tuple[Any, Any]]) -> None:
 
 
 def _needs_gradient(node: Node) -> tuple[bool, ...]:
-    """Whether each output does."""
+    """Returns whether each output requires a gradient."""
     return tuple(
         value.requires_grad
         for value in tree_leaves(example(node))
@@ -107,7 +107,7 @@ def _needs_gradient(node: Node) -> tuple[bool, ...]:
 
 
 def _frozen(value: Any) -> Any:
-    """A value that can be looked up. Numbers of different types differ."""
+    """Returns a hashable value, which distinguishes types of numbers."""
     if isinstance(value, (tuple, list)):
         return tuple(map(_frozen, value))
     if isinstance(value, dict):

@@ -12,8 +12,8 @@ After::
     return %0
 
 Not when: the node has a side effect, or may have one (it is opaque). Draws are
-pure functions of their key and are dropped; the keys that they took stay, so
-that later draws get the keys that they would have got. Inputs stay.
+pure functions of their key and are dropped. Their keys stay, so that later
+draws get the same keys as before. Inputs stay.
 """
 
 from torch.fx import Graph

@@ -1,4 +1,4 @@
-"""Does not compare the edges of one extract with themselves.
+"""Does not match the edges of one extract with themselves.
 
 Before::
 
@@ -14,16 +14,16 @@ After::
     %1 = getitem(%0, 0): int64[?]
     %2 = getitem(%0, 1): int64[?]
 
-and ``value`` in the place of ``%4``.
+and ``value`` instead of ``%4``.
 
-A program that writes ``A[:, seeds]`` twice has two extracts when it is
-captured, and an operator that finds the edges of the one in the other.
-``eliminate_common`` makes the extracts one, and each edge is where it is.
+A program with ``A[:, seeds]`` written twice has two extracts when it is
+captured, and an operator that finds the edges of one in the other.
+``eliminate_common`` merges the extracts, so each edge matches itself.
 
-Not when: the two are different nodes. They may hold the same edges (of seeds
-that are equal, or of two copies of a graph): that is known when the program
-runs. Nor where the gathered values are changed in place, or only one of them
-needs a gradient.
+Not when: the two are different nodes. They may have the same edges (of equal
+seeds, or of two copies of a graph), but that is only known at run time. Nor if
+the gathered values are changed in place, or only one of them requires a
+gradient.
 """
 
 from typing import Any
@@ -67,9 +67,9 @@ def eliminate_matches(graph: Graph) -> None:
 
 
 def _rename_size(graph: Graph, old: Any, new: Any) -> None:
-    """Writes the size of one extract where that of the other one was.
+    """Replaces the size symbol of one extract with that of the other.
 
-    Passes fuse what is known to have one size.
+    Passes fuse nodes of known equal size.
     """
     if not isinstance(old, torch.SymInt) or same_size(old, new):
         return

@@ -1,4 +1,4 @@
-"""Makes one generated kernel of a chain of element-wise work on edges.
+"""Generates one kernel for a chain of elementwise work on edges.
 
 Before::
 
@@ -14,18 +14,19 @@ After::
     %0 = edge_map[(x0 / x1[col]) * 2.0](value, total, indptr): float32[9]
 
 Operands are values of edges, of rows (gathered by an index of each edge), of
-columns (found by pointers: nobody stores the column of an edge) and scalars.
-Nothing is stored between the operations. Gradients are generated kernels, too.
+columns (found by pointers, without storing the column of each edge) and
+scalars. Intermediate values are not stored. Gradients are generated kernels,
+too.
 
-What is used more than once is computed once and stored, but for gathers: they
-are repeated in each kernel. What depends on the graph alone is a kernel of its
-own, which ``hoist_invariant`` takes out.
+A value that is used more than once is computed once and stored, except for
+gathers, which each kernel repeats. Work that depends only on the graph becomes
+a kernel of its own, for ``hoist_invariant``.
 
 Not when: there is only one operation; a value is broadcast over features;
-anything is changed in place; an operation has no derivative and needs one;
-or PyTorch may round an operation otherwise (``exp``, ``log``, ``sigmoid``,
-``sqrt``, ``tanh``, most powers, sums of features) and a draw depends on it:
-samples are those of eager code, to the last bit.
+anything is changed in place; a required derivative does not exist; or PyTorch
+may round an operation differently (``exp``, ``log``, ``sigmoid``, ``sqrt``,
+``tanh``, most powers, sums of features) and a draw depends on it: samples
+equal those of eager code bit by bit.
 """
 
 from torch.fx import Graph, Node
@@ -42,7 +43,7 @@ from torch_gsample.compiler.ir import erase_unused
 
 
 def fuse_edge_map(graph: Graph) -> list[str]:
-    """Fuses what is inlined in each value that is stored."""
+    """Fuses each stored value with the values inlined in it."""
     work, notes = EdgeWork.of(graph), []
     inlined = inlined_nodes(graph, work)
     for node in list(graph.nodes):
@@ -65,9 +66,9 @@ def fuse_edge_map(graph: Graph) -> list[str]:
 
 
 def inlined_nodes(graph: Graph, work: EdgeWork) -> set[Node]:
-    """Returns which values are not stored, but computed in a kernel.
+    """Returns values that are computed in a kernel instead of stored.
 
-    Values that one kernel uses, and gathers that only kernels use.
+    These are values that one kernel uses, and gathers that only kernels use.
     """
     roots: dict[Node, Node] = {}
     inlined: set[Node] = set()
@@ -90,6 +91,6 @@ def inlined_nodes(graph: Graph, work: EdgeWork) -> set[Node]:
 
 
 def _as_value(user: Node, node: Node) -> bool:
-    """Whether a node is used edge by edge, not gathered from."""
+    """Whether a node is used edge by edge, not as a gather's operand."""
     found = gather(user)
     return found is None or node not in found[:2]

@@ -10,14 +10,14 @@ After::
 
     %0 = edge_map_reduce[sum(pow(x0, 2.0)) by x1](value, indices, num_rows=4)
 
-No value of an edge is stored. Columns are reduced by their pointers, where the
-index is that of the columns of a matrix (``repeat_interleave`` of them); rows
-by the index. Each adds its edges in their order, whatever threads there are,
-so that the result is that of PyTorch to the last bit.
+Values of edges are not stored. Columns are reduced by their pointers if the
+index is the column of each edge (``repeat_interleave``), rows by the index.
+Edges are added in their order for any number of threads, so results equal
+PyTorch's bit by bit.
 
-Not when: the values of edges have another user (they are stored anyway, and
-only a sum by columns still pays); the result starts from something else than
-zeros; a maximum, minimum or product is by rows or needs a gradient.
+Not when: the values of edges have another user (then they are stored, and only
+a sum over columns still pays off); the initial value is not zero; or a
+maximum, minimum or product is over rows or requires a gradient.
 """
 
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ _FLOATS = (torch.float32, torch.float64)
 
 
 def fuse_edge_map_reduce(graph: Graph) -> list[str]:
-    """Fuses each reduction with what computes the values of edges."""
+    """Fuses each reduction with the computation of its edge values."""
     work, notes = EdgeWork.of(graph), []
     for node in list(graph.nodes):
         reduction = _reduction(node)
@@ -74,7 +74,7 @@ class _Reduction:
     reduce: str
     fill: float
     size: Any
-    pointers: Node | None  # if it is by columns
+    pointers: Node | None  # for reductions over columns
 
 
 def _reduction(node: Node) -> _Reduction | None:
@@ -106,7 +106,7 @@ def _reduction(node: Node) -> _Reduction | None:
 
 
 def _start(node: Node) -> tuple[Any, float] | None:
-    """The rows of a new tensor, and its value."""
+    """Returns the rows of a new tensor, and its value."""
     args: Any = node.args
     if node.target is aten.new_full.default:
         size, fill = args[1], args[2]
@@ -129,7 +129,7 @@ def _may_move(work: EdgeWork, found: _Reduction) -> bool:
 def _values(
     work: EdgeWork, found: _Reduction
 ) -> tuple[Unit, list[Node]] | None:
-    """The edge map of the values of edges, and its operands."""
+    """Returns the edge map of the values of edges, and its operands."""
     value = found.value
     kernel, own = value.target, {found.start, found.node}
     if own >= set(value.users) and work.may_join(value, found.node):

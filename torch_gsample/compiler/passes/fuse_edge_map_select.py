@@ -1,6 +1,6 @@
-"""Draws an edge of each column while its weights are computed.
+"""Draws one edge per column while its weights are computed.
 
-Before (a step of walkers to one of their neighbours, by weights)::
+Before (walkers step to a neighbour by weights)::
 
     %0 = gsample.slice_cols(indptr, indices, at): 3 parts
     %1 = getitem(%0, 0): int32[?]
@@ -20,16 +20,16 @@ After::
     %2 = getitem(%1, 1): int64[?]
     %3 = aten.index_select(indices, 0, %2): int32[?]
 
-The weights are a generated kernel, as ``fuse_edge_map`` makes them. It runs
-over some columns at a time: their edges, values and weights stay in the cache,
-and nothing as long as the extract is stored. A weight may be made of values of
-edges, of nodes (gathered by the rows), of columns, of scalars, and of whether
-the row is in another column (``has_edges``, of ``torch.isin``).
+The weights are a generated kernel, as in ``fuse_edge_map``. It runs over
+blocks of columns, whose edges, values and weights stay in the cache; nothing
+of the extract's size is stored. A weight may depend on values of edges, of
+nodes (gathered by the rows), of columns, on scalars, and on whether the row is
+in another column (``has_edges``, from ``torch.isin``).
 
-Not when: more than one edge is drawn of a column; the extract or a weight has
+Not when: more than one edge is drawn per column; the extract or a weight has
 another user; there is no compiler, or the program is exported, as a file must
 run without one; the matrix is on a GPU; PyTorch may round an operation
-otherwise (see ``fuse_edge_map``); or anything is changed in place.
+differently (see ``fuse_edge_map``); or anything is changed in place.
 """
 
 from typing import Any, cast
@@ -80,7 +80,7 @@ from torch_gsample.ops.sample_by_kernel import ROLES
 
 _SAMPLE = torch.ops.gsample.sample_by_kernel.default
 _OPTIONS = 'cum_weight', 'id', 'replace'
-#: The values of new tensors, which are as long as the edges.
+#: Fill values of new tensors with an element per edge.
 _CONSTANTS = {aten.ones_like.default: 1, aten.zeros_like.default: 0}
 _OF_INTEGERS = {
     aten.to.dtype,
@@ -154,11 +154,11 @@ def _fuse(graph: Graph, sample: Node, work: EdgeWork) -> bool:
 
 
 def _gathers(selected: Node, extract: Node) -> dict[Node, Any] | None:
-    """The tensor of the graph that each user of the selected edges reads."""
+    """Returns, for each user of the selected edges, its graph tensor."""
     found: dict[Node, Any] = {}
     for user in selected.users:
         if user.target is aten.sym_size.int:
-            continue  # as many edges as before
+            continue  # the number of edges does not change
         source = source_of(user, selected, extract)
         if source is None:
             return None
@@ -169,7 +169,7 @@ def _gathers(selected: Node, extract: Node) -> dict[Node, Any] | None:
 def _is_only_use(
     graph: Graph, extract: Node, seen: set[Node], ends: set[Node]
 ) -> bool:
-    """Whether nothing else reads the extract or what is computed of it."""
+    """Whether nothing else reads the extract or its derived values."""
     live, waiting, done = live_nodes(graph), [extract], {extract}
     spells = (
         aten.sym_size.int,
@@ -192,7 +192,7 @@ def _is_only_use(
 
 
 def _is_id(node: Node, extract: Node) -> bool:
-    """Whether a node gathers a tensor of the graph by the extracted edges."""
+    """Whether a node gathers a graph tensor by the extracted edges."""
     found = gathered(node)
     return found is not None and (
         part_of(found[1], 'slice_cols', 2) is extract
@@ -228,9 +228,9 @@ def _replace(
 
 
 def _is_integer(node: Node) -> bool:
-    """Whether a kernel computes integers as PyTorch does.
+    """Whether a kernel computes integers like PyTorch.
 
-    Other operations are those of floats and bools there.
+    In kernels, other operations are those of floats and bools.
     """
     given = [t.dtype for n in node.all_input_nodes for t in tensors_of(n)]
     return gathered(node) is not None or (
@@ -252,14 +252,14 @@ class WeightReader(Reader):
         self._extract = extract
         args: Any = extract.args
         self._indptr, self._indices = args[:2]
-        #: What is computed of the extract.
+        #: Nodes that depend on the extract.
         self.seen: set[Node] = set()
-        #: The columns that are searched, and the bound of their rows.
+        #: The searched columns, and the bound of their rows.
         self.search: dict[str, Any] = {}
 
     @property
     def roles(self) -> list[int]:
-        """What each operand is, in :data:`ROLES`."""
+        """Returns the role of each operand, an index in :data:`ROLES`."""
         return [ROLES.index(self._role(leaf)) for leaf in self.leaves]
 
     def _role(self, leaf: Leaf) -> str:
@@ -271,7 +271,7 @@ class WeightReader(Reader):
         """Returns the expression of a node.
 
         Raises:
-            NotFusible: If it is not element-wise, or of another extract.
+            NotFusible: If it is not elementwise, or of another extract.
         """
         self.seen.add(node)
         if self._is_part(node, 1):
@@ -293,12 +293,12 @@ class WeightReader(Reader):
         if not isinstance(value, torch.Tensor) or value.dim() == 0:
             return super()._operand(arg, user)
         if user is not None and value.dim() != example(user).dim():
-            raise NotFusible  # it is broadcast over features
+            raise NotFusible  # broadcast over features
         self._check_size(arg, example(self._extract)[1])
         return self.value(arg)
 
     def _check_size(self, node: Node, like: torch.Tensor) -> None:
-        """Checks that a tensor has the rows of another: none is broadcast."""
+        """Checks that a tensor is not broadcast to the rows of another."""
         if not same_size(example(node).shape[0], like.shape[0]):
             raise NotFusible
 
@@ -320,7 +320,7 @@ class WeightReader(Reader):
         return self._read(source, EDGE, self.index(index, wraps))
 
     def index(self, index: Node, wraps: bool = False) -> int:
-        """Adds the index of a gather: rows, or what the graph has of edges."""
+        """Adds the index of a gather: rows, or edge ids of the graph."""
         wide = index.target is aten.to.dtype and len(index.args) == 2
         if wide and index.args[1] is torch.int64:
             index = cast(Node, index.args[0])
@@ -333,12 +333,12 @@ class WeightReader(Reader):
         return super().index(found[0], wraps)
 
     def rows(self, wraps: bool = False) -> int:
-        """Adds the row of each edge; returns its number."""
+        """Adds the row of each edge; returns its index."""
         dtype = example(self._indices).dtype
         return self._add(self._indices, Leaf('', EDGE, dtype, wraps=wraps))
 
     def _found(self, node: Node) -> int:
-        """Adds what a search found, of the extract in its own matrix."""
+        """Adds the result of a search in the extract's own matrix."""
         args: Any = node.args
         if (
             len(args) != 5

@@ -19,19 +19,19 @@ After::
     %2 = aten.index_select(indices, 0, %1): int32[?]
     %3 = aten.index_select(value, 0, %1): float32[?]
 
-A program then costs what it samples, not the degrees of its frontier: a hub
-gives ``k`` edges, however many it has. The samples are the same, as columns
-draw by the ids of their nodes (gSampler, section 4.2).
+The cost of a program is then that of its sample, not of the degrees of its
+frontier: a hub contributes ``k`` edges at any degree. Samples do not change,
+as columns draw by the ids of their nodes (gSampler, section 4.2).
 
 Weights that are values of the graph's edges are cumulated for the whole graph
-instead of for each extract; ``hoist_invariant`` then does it once.
+instead of for each extract, and ``hoist_invariant`` then does it once.
 
-An extract of which nothing but the degrees of its columns is used goes, too:
-these are degrees of the graph.
+An extract of which only column degrees are used disappears, too: these are
+degrees of the graph.
 
-Not when: edges of the extract are used by their positions in it otherwise,
-weights are computed for the extract, or the graph is changed in place. Where
-only a part of the extract is used otherwise (its rows), it stays for that.
+Not when: edges of the extract are also used by their positions in it, weights
+are computed for the extract, or the graph is changed in place. If only a part
+of the extract (its rows) has other users, the extract stays for them.
 """
 
 from typing import Any
@@ -53,7 +53,7 @@ from torch_gsample.compiler.ir import (
 from torch_gsample.compiler.passes.hoist_invariant import invariant_nodes
 
 _SAMPLE = torch.ops.gsample.sample_columns.default
-#: Of selections that are fused: others chose columns, or see trees or times.
+#: Options of fused selections; others select columns, or use trees or times.
 _OPTIONS = 'id', 'cum_weight', 'replace', 'ptr', 'options'
 _CUMULATE = torch.ops.gsample.cumulate_weights.default
 
@@ -74,7 +74,7 @@ def fuse_extract_select(graph: Graph) -> None:
 def _read_degrees(
     graph: Graph, extract: Node, live: set[Node], changed: set[Node]
 ) -> None:
-    """Takes degrees of the graph, if these are all that is used."""
+    """Reads degrees from the graph if an extract has no other use."""
     pointers, _, cols = extract.args[:3]
     begin, others = parts(extract).get(0), live.intersection(extract.users)
     if begin not in others or others != {begin} or cols in changed:
@@ -111,7 +111,7 @@ def _fuse(
     gathers: dict[Node, Any] = {}
     for user in () if selected is None else selected.users:
         if user.target is aten.sym_size.int:
-            continue  # as many edges as before
+            continue  # the number of edges does not change
         gathers[user] = source_of(user, selected, extract)
         if gathers[user] is None or gathers[user] in changed:
             return
@@ -143,7 +143,7 @@ def _fuse(
 
 
 def _numbers(graph: Graph, cols: Any) -> Node:
-    """The number of each column: what a column without a node draws by."""
+    """Returns the index of each column, the id for draws without a node."""
     length = graph.call_function(aten.sym_size.int, (cols, 0))
     value = example(cols)
     length.meta['example_value'] = value.shape[0]
@@ -156,10 +156,10 @@ def _numbers(graph: Graph, cols: Any) -> Node:
 
 
 def source_of(user: Node, selected: Node, extract: Node) -> Node | None:
-    """What a user of the selected edges takes them of.
+    """Returns the tensor that a user of the selected edges gathers.
 
-    The extract itself for its rows, the selected edges for the ids of edges,
-    else the tensor of the graph that was extracted.
+    The extract itself for its rows, the selected edges for edge ids, else the
+    graph tensor that was extracted.
     """
     gather = gathered(user)
     if gather is None or gather[1] is not selected:
@@ -175,7 +175,7 @@ def source_of(user: Node, selected: Node, extract: Node) -> Node | None:
 
 
 def _gathered_weight(graph: Graph, weight: Any, extract: Node) -> Node | None:
-    """The weights of the graph that were extracted and cumulated."""
+    """Returns the graph's weights that were extracted and cumulated."""
     if not is_operator(weight, 'cumulate_weights'):
         return None
     pointers, values = weight.args

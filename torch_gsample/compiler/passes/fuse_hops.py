@@ -1,4 +1,4 @@
-"""Samples all hops of a loop by one operator.
+"""Samples all hops of a loop with one operator.
 
 Before::
 
@@ -23,27 +23,27 @@ After::
     %2 = getitem(%1, 0): int32[?]
     %3 = getitem(%1, 1): int32[?]
 
-Rows are read where their edges are selected, and numbered while others are, so
-that the misses of all of them overlap; a frontier that nobody asks for is not
-made. What a frontier is comes from the program: ``row`` (``S.row()``),
-``nodes`` (``S.nodes()``), ``new`` (``S.nodes()[n:]``) or ``unseen`` (the same
-of all hops before), sorted or not; ``edges`` (``S.edges()[0]``, rows as often
-as they are sampled) or ``walk`` (a row for each column that has an edge, the
-column for the others: ``s = s.clone(); s[column] = row``).
+The operator reads rows when their edges are selected, and relabels them while
+other edges are selected, so that cache misses overlap; unused frontiers are
+not built. The rule of frontiers comes from the program: ``row`` (``S.row()``),
+``nodes`` (``S.nodes()``), ``new`` (``S.nodes()[n:]``) or ``unseen`` (likewise
+for all previous hops), sorted or not; ``edges`` (``S.edges()[0]``, rows with
+duplicates) or ``walk`` (the row of each column with an edge, else the column
+itself: ``s = s.clone(); s[column] = row``).
 
-Hops of several relations, as a loop over a dictionary of matrices makes them,
-are one operator, too: its frontiers are those of the types, which are read
-from what flows where, and each relation draws with the key that it had.
-Frontiers are ``row`` (``torch.cat(rows).unique()``) or ``nodes``
-(``torch.cat([frontier, *rows]).unique()``) then.
+Hops over several relations, from a loop over a dictionary of matrices, become
+one operator, too. The data flow determines the types of its frontiers, and
+each relation keeps its keys. Frontiers are then ``row``
+(``torch.cat(rows).unique()``) or ``nodes``
+(``torch.cat([frontier, *rows]).unique()``).
 
-Not when: there is one hop only, hops differ in their graph, weights or rule,
-the program does anything else to a frontier, something with a side effect uses
-a hop before the last one is drawn, or a tensor of a hop is changed in place.
-Of several relations: a frontier lacks rows of its type, relations are sampled
-in several ways (with replacement or not, of one dtype or another), or half of
-them are left out. On a GPU ``edges``, ``walk`` and sorted frontiers of several
-relations stay as they are.
+Not when: there is only one hop; hops differ in graph, weights or rule; a
+frontier has other uses; something with a side effect uses a hop before the
+last draw; or a tensor of a hop is changed in place. For several relations,
+also not when a frontier lacks rows of its type, relations are sampled
+differently (with or without replacement, with another dtype), or half of them
+are missing. On a GPU, ``edges``, ``walk`` and sorted frontiers of several
+relations are not fused.
 """
 
 import operator
@@ -91,7 +91,7 @@ def fuse_hops(graph: Graph) -> list[str]:
 
 
 def _chains(graph: Graph) -> Iterator[Chain]:
-    """The chains of several relations, then those of one that are left."""
+    """Yields chains of several relations, then remaining ones of one."""
     typed = find_typed_chains(graph)
     taken = {hop for chain in typed for hop in chain.hops}
     yield from typed
@@ -101,7 +101,7 @@ def _chains(graph: Graph) -> Iterator[Chain]:
 
 
 def _after_first(graph: Graph, chain: Chain) -> list[Node]:
-    """What uses hops or their columns before the last one is drawn."""
+    """Returns nodes that use hops or columns before the last draw."""
     columns = [n for of in chain.next_columns for n in of if n is not None]
     after, found = {*chain.hops[:-1], *columns}, []
     for node in graph.nodes:
@@ -129,12 +129,12 @@ def _fuse(graph: Graph, chain: Chain, moved: list[Node]) -> None:
 
 
 class _Outputs:
-    """The operator in the place of a chain, and its outputs by number."""
+    """The operator that replaces a chain, and its outputs by index."""
 
     def __init__(self, graph: Graph, chain: Chain):
         self.chain, self.graph = chain, graph
         self.node = graph.call_function(_LAYERS, *chain.arguments(graph))
-        # Where there is no hop or frontier, no pass looks at the output.
+        # Outputs without a hop or frontier are not read by passes.
         both = [
             example(hop or chain.hops[0])
             for samples in chain.slots
@@ -144,7 +144,7 @@ class _Outputs:
         begin, edge = ([values[i] for values in both] for i in (0, 1))
         self.node.meta['example_value'] = (
             begin,
-            list(edge),  # of another dtype, which no pass looks at
+            list(edge),  # wrong dtype, but not read by passes
             edge,
             [example(n or columns) for of in chain.next_columns for n in of],
             [],  # there are no trees
@@ -153,7 +153,7 @@ class _Outputs:
         self.lengths_known: list[Node] = []
 
     def replace(self) -> list[Node]:
-        """Puts the outputs in the place of what they replace."""
+        """Replaces the chain's results with the outputs."""
         replaced, slot, column = list[Node](), 0, 0
         following = iter(self.chain.next_columns)
         for samples in self.chain.slots:
@@ -204,7 +204,7 @@ class _Outputs:
 
 
 def _take_length(graph: Graph, vector: Node) -> None:
-    """Reads the length of a vector of it, where it was computed of others."""
+    """Reads the length of a vector from it instead of computing it."""
     length = example(vector).shape[0]
     known = [
         node

@@ -1,4 +1,5 @@
-"""Marks what does not depend on the seeds, to be computed once a graph.
+"""Marks values that do not depend on the seeds, to compute them once per
+graph.
 
 Before::
 
@@ -12,16 +13,16 @@ After (``^`` marks what is invariant)::
     ^%1 = aten.index_add(%0, 0, indices, %0): float32[40]
     ^%2 = gsample.positive_weights(%1): 3 parts
 
-The compiled function caches these values for each graph that it is called
-with, until the graph is freed or a tensor of it is changed in place (gSampler,
+The compiled function caches these values for each graph of its calls, until
+the graph is freed or one of its tensors is changed in place (gSampler,
 section 4.2).
 
-Values of a sampler's parameters are cached, too, where no gradient is needed:
+Values of a sampler's parameters are cached as well if no gradient is required,
 until a step of the optimizer changes the parameters in place.
 
-Not when: a value needs a gradient, takes a draw, may have a side effect, is
-computed under ``autocast`` or ``inference_mode`` of the program, or comes from
-an input that is as long as the seeds are or is changed in place.
+Not when: a value requires a gradient, depends on a draw, may have a side
+effect, is computed under the program's own ``autocast`` or ``inference_mode``,
+or depends on an input that has the length of the seeds or is changed in place.
 """
 
 import torch
@@ -46,7 +47,7 @@ def hoist_invariant(graph: Graph) -> None:
 
 
 def invariant_nodes(graph: Graph, trusted: Node | None = None) -> set[Node]:
-    """Finds what does not depend on the seeds, if a node has no effect."""
+    """Returns nodes that depend only on the graph, without side effects."""
     changed, mode = may_change(graph, trusted), modes(graph)
     found: set[Node] = set()
     for node in graph.nodes:
@@ -68,16 +69,16 @@ def invariant_nodes(graph: Graph, trusted: Node | None = None) -> set[Node]:
 
 
 def is_of_graph(node: Node) -> bool:
-    """Whether an input is likely the same one in many calls."""
+    """Whether an input is likely the same in many calls."""
     value = example(node)
     if not isinstance(value, Tensor):
         return False
     if value.requires_grad and torch.is_grad_enabled():
-        return False  # it is being trained
+        return False  # a trained parameter
     if node.meta.get('is_of_graph', False):
         return True
     if any(not isinstance(size, int) for size in value.shape):
         return False
-    # Seeds are vectors of integers that the function itself is given.
+    # Seeds are integer vectors that are arguments of the function itself.
     integers = not value.is_floating_point() and value.dim() <= 1
     return not (integers and node.meta.get('is_argument', False))

@@ -1,4 +1,4 @@
-"""Computes weights of a selection once a graph, if the graph decides them.
+"""Computes selection weights once per graph if they depend only on it.
 
 Before::
 
@@ -22,19 +22,19 @@ After::
     %6 = gsample.cumulate_weights(%3, %5): int64[?]
 
 ``fuse_extract_select`` then cumulates the weights of the graph, and
-``hoist_invariant`` keeps these until a tensor of the graph changes: a draw
-costs the edges that it gives (gSampler, section 4.2). What else takes the
-weights reads them of the graph, too.
+``hoist_invariant`` caches them until a tensor of the graph changes. So the
+cost of a draw is that of its selected edges (gSampler, section 4.2). Other
+users of the weights read those of the graph, too.
 
-A weight may be made of values of edges, of vectors of rows and of columns
-(``A.degree(1)``, ``x[seeds]``), of the degrees of the extract, and of sums of
-its columns, which are those of the graph.
+A weight may depend on values of edges, on vectors of rows and of columns
+(``A.degree(1)``, ``x[seeds]``), on the degrees of the extract, and on sums of
+its columns, which equal those of the graph.
 
-Not when: a vector that a function is given or that belongs to a module takes
-part (each call may have another one, and each would cost the whole graph); a
-value needs a gradient, is larger than 1 GiB or of unknown size; an operator
-does not round alike wherever an element is stored, or runs under ``autocast``;
-a tensor is changed in place.
+Not when: a weight depends on a vector that is an argument of the function or
+belongs to a module (each call may have another one, and would cost the whole
+graph); a value requires a gradient, is larger than 1 GiB or of unknown size;
+an operator rounds differently depending on an element's position, or runs
+under ``autocast``; or a tensor is changed in place.
 """
 
 import math
@@ -70,7 +70,7 @@ _MOST_BYTES = 2**30
 
 
 def hoist_weights(graph: Graph) -> list[str]:
-    """Moves the weights of extracts that the graph decides before these."""
+    """Moves extracts' weights that depend only on the graph before them."""
     static, notes = _static_nodes(graph), []
     entered = {node for node, mode in modes(graph).items() if mode[1]}
     barred = entered | may_change(graph)
@@ -96,12 +96,12 @@ def hoist_weights(graph: Graph) -> list[str]:
         values.replace_all_uses_with(new)
         notes.append(f'{values.name}: weights are computed once a graph')
     if notes:
-        eliminate_common(graph)  # each layer of a program asks for them
+        eliminate_common(graph)  # each layer of a program computes them
     return notes
 
 
 def _static_nodes(graph: Graph) -> set[Node]:
-    """What is most likely the same in all calls."""
+    """Returns values that are most likely the same in all calls."""
     invariant, found = invariant_nodes(graph), set[Node]()
     given = {
         node
@@ -116,7 +116,7 @@ def _static_nodes(graph: Graph) -> set[Node]:
 
 
 def _is_of_edges(values: Node, extract: Node) -> bool:
-    """Whether values are gathered by the edges of an extract as they are."""
+    """Whether values are gathered directly by the edges of an extract."""
     gather = gathered(values)
     return gather is not None and (
         part_of(gather[1], 'slice_cols', 2) is extract
@@ -124,18 +124,18 @@ def _is_of_edges(values: Node, extract: Node) -> bool:
 
 
 class _Unknown(Exception):
-    """The graph alone does not decide a value."""
+    """A value does not depend on the graph alone."""
 
 
 class _Whole:
-    """Makes the values of a graph for those of an extract.
+    """Computes for the graph what a program computes for an extract.
 
     Args:
         graph (Graph): The program.
         extract (Node): A call of ``slice_cols``.
-        static (Set[Node]): What depends on the graph alone.
-        barred (Set[Node]): What is changed in place, or computed under a mode.
-        before (Node): Where nodes are added.
+        static (Set[Node]): Nodes that depend only on the graph.
+        barred (Set[Node]): Nodes changed in place, or under a mode.
+        before (Node): Position of added nodes.
     """
 
     def __init__(
@@ -160,10 +160,10 @@ class _Whole:
         self._column: Node | None = None
 
     def edges(self, node: Node) -> Node:
-        """Returns for all edges what a node gives for those of the extract.
+        """Returns a node's values for all edges instead of the extract's.
 
         Raises:
-            _Unknown: If the graph alone does not decide it.
+            _Unknown: If they do not depend on the graph alone.
         """
         if node not in self._edges:
             self._edges[node] = self._of_edges(node)
@@ -190,10 +190,10 @@ class _Whole:
         return self._sized(node, self._num_edges, node.target, args, **kwargs)
 
     def columns(self, node: Node) -> Node:
-        """Returns for all columns what a node gives for those of the extract.
+        """Returns a node's values for all columns instead of the extract's.
 
         Raises:
-            _Unknown: If the graph alone does not decide it.
+            _Unknown: If they do not depend on the graph alone.
         """
         if node not in self._columns:
             self._columns[node] = self._of_columns(node)
@@ -224,7 +224,7 @@ class _Whole:
         return self._mapped(node, size, self.columns)
 
     def _mapped(self, node: Node, size: Any, of: Any) -> Node:
-        """The same operator on the whole graph."""
+        """Returns the same operator on the whole graph."""
         operands = row_operands(node)
         if not operands or not is_elementwise(node) or not is_exact(node):
             raise _Unknown
@@ -243,14 +243,14 @@ class _Whole:
         return node
 
     def _is_column(self, index: Any) -> bool:
-        """Whether an index holds the column of each edge of the extract."""
+        """Whether an index is the column of each edge of the extract."""
         found = pointers_of(index)
         return found is not None and (
             part_of(found[0], 'slice_cols', 0) is self._extract
         )
 
     def _columns_of(self, index: Any) -> Node:
-        """The column of each edge of the graph."""
+        """Returns the column of each edge of the graph."""
         if self._column is None:
             pointers = self._is_static(self._indptr)
             numbers = self._sized(
@@ -271,7 +271,7 @@ class _Whole:
     def _sized(
         self, like: Node, size: Any, target: Any, args: Any, **kwargs: Any
     ) -> Node:
-        """Adds what gives rows like those of a node, of the whole graph."""
+        """Adds a node with the rows of a node, for the whole graph."""
         value: Tensor = example(like)
         shape = size, *value.shape[1:]
         if not all(type(item) is int for item in shape):
@@ -290,6 +290,6 @@ class _Whole:
         return node
 
     def erase(self) -> None:
-        """Takes away what was added."""
+        """Removes all added nodes."""
         for node in reversed(self._added):
             self._graph.erase_node(node)

@@ -1,4 +1,4 @@
-"""Selects edges first, and computes the values of these alone.
+"""Selects edges first, and computes values of the selected ones only.
 
 Before::
 
@@ -29,27 +29,27 @@ After::
     %10 = aten.mul.Tensor(%7, %9): float32[?]
     %11 = aten.exp(%10): float32[?]
 
-``f(x)[i]`` is ``f(x[i])`` for operators that compute a row of a result from
-that row of their operands (``compiler/row_wise.py``): element-wise ones by
-torch's tag, gathers, and reductions, products and ``softmax`` of features.
-Values that the selection drops are not computed, and nothing but the selection
-uses the extract then, so that ``fuse_extract_select`` does without it. The
-column of a selected edge follows from the pointers of the selection.
+``f(x)[i]`` equals ``f(x[i])`` for operators that compute a row of a result
+from that row of their operands (``compiler/row_wise.py``): elementwise ones by
+torch's tag, gathers, and reductions, products and ``softmax`` over features.
+Values that the selection drops are not computed. If the selection is then the
+only user of the extract, ``fuse_extract_select`` removes it. The column of a
+selected edge follows from the pointers of the selection.
 
-Selections are the edges that ``sample_columns`` and ``slice_rows`` select,
-those of a mask, and those of ``A[:, seeds]``. The rule between this pass and
-``sink_gathers``: what depends on the graph alone is computed once for it, and
-stays before its gather; what depends on the batch, or needs a gradient, is
-computed after the selection. Gradients of edges that are dropped are exactly 0
-then, also where the chain rule would give 0 times infinity.
+Selections are the edges selected by ``sample_columns`` and ``slice_rows``, by
+masks, and by ``A[:, seeds]``. The division between this pass and
+``sink_gathers``: values that depend only on the graph are computed once for
+it, before their gather; values that depend on the batch, or require a
+gradient, are computed after the selection. Gradients of dropped edges are then
+exactly 0, even where the chain rule would give 0 times infinity.
 
-Not when: somebody else uses the values of all edges (a bias, a sum), which are
-computed anyway; ``f`` takes no rows that are known without a guard on a size;
-draws depend on the selected values and ``f`` does not round alike wherever an
-element is stored; the parts run under different modes (``no_grad``,
+Not when: the values of all edges have another user (a bias, a sum) and are
+computed anyway; the rows of ``f`` are not known without a guard on a size;
+draws depend on the selected values and ``f`` rounds differently depending on
+an element's position; the parts run under different modes (``no_grad``,
 ``autocast``); the result would be a view; or a tensor is changed in place.
-Products and sums of features are as exact as before, but may be rounded
-otherwise.
+Products and sums of features are as accurate as before, but may round
+differently.
 """
 
 import operator
@@ -80,12 +80,12 @@ from torch_gsample.compiler.row_wise import (
     with_operands,
 )
 
-#: Operators that select edges, and which output these are.
+#: Operators that select edges, with the index of that output.
 _SELECTIONS = (('sample_columns', 1), ('slice_rows', 2), ('slice_cols', 2))
 
 
 def raise_selections(graph: Graph) -> list[str]:
-    """Computes what only selected edges need for these."""
+    """Moves selections before values that only they need."""
     raised = _raised(graph)
     done: dict[tuple[Node, Node], Node] = {}
     notes = []
@@ -107,12 +107,12 @@ def raise_selections(graph: Graph) -> list[str]:
                 user.update_arg(0, raised[node][0])
         graph.erase_node(node)
     if notes:
-        eliminate_common(graph)  # the program may gather the same
+        eliminate_common(graph)  # the program may gather the same values
     return notes
 
 
 def is_selection(index: Any) -> bool:
-    """Whether a vector holds the positions of selected edges."""
+    """Whether a vector has the positions of selected edges."""
     if any(part_of(index, *item) is not None for item in _SELECTIONS):
         return True
     if not isinstance(index, Node):
@@ -128,7 +128,7 @@ def is_selection(index: Any) -> bool:
 
 
 def _raised(graph: Graph) -> dict[Node, list[Node]]:
-    """What only selections need, in order, and its operands by rows."""
+    """Returns values that only selections need, with rowwise operands."""
     changed, mode = may_change(graph), modes(graph)
     if not any(map(needs_gradient, graph.nodes)):
         mode = {node: (True, entered) for node, (_, entered) in mode.items()}
@@ -159,13 +159,13 @@ def _raised(graph: Graph) -> dict[Node, list[Node]]:
 
 
 class _Rows:
-    """Makes what a program computes for selected edges.
+    """Builds the computations of a program for selected edges.
 
     Args:
         graph (Graph): The program.
-        raised (Dict[Node, List[Node]]): What is computed for these.
-        before (Node): Where nodes are added.
-        done (Dict[Tuple[Node, Node], Node]): What was made before.
+        raised (Dict[Node, List[Node]]): Values that are computed for them.
+        before (Node): Position of added nodes.
+        done (Dict[Tuple[Node, Node], Node]): Values built before.
     """
 
     def __init__(
@@ -225,7 +225,7 @@ class _Rows:
         args: tuple[Any, ...],
         **kwargs: Any,
     ) -> Node:
-        """Adds what gives the selected rows of a value."""
+        """Adds a node with the selected rows of a value."""
         value = example(node)
         made = self._like(node, target, args, **kwargs)
         rows = value.detach().new_empty(
@@ -248,7 +248,7 @@ class _Rows:
 
 
 def _selected_by_column(index: Node) -> Node | None:
-    """What selects edges of each column, and returns their new pointers."""
+    """Returns the call that selects edges per column, with new pointers."""
     sample = part_of(index, 'sample_columns', 1)
     if sample is not None:
         return None if 'cols' in sample.kwargs else sample

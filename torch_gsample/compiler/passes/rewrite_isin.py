@@ -1,7 +1,7 @@
-"""Searches edges in columns, not in a list of all of them.
+"""Searches edges in columns instead of in a list of all edges.
 
-Before (whether the candidates ``x`` of walkers are neighbours of the nodes
-``before``, as node2vec asks it)::
+Before (are the candidates ``x`` of walkers neighbours of the nodes
+``before``, as in node2vec)::
 
     %0 = aten.repeat_interleave.self_Tensor(%arange, %counts): int64[?]
     %1 = aten.mul.Tensor(x, n): int64[?]
@@ -17,15 +17,14 @@ After::
 
     %0 = gsample.has_edges(indptr, indices, ptr, x, before): bool[?]
 
-``torch.isin`` sorts all numbers; a column is searched where it is, and the
-extract of the columns ``before`` is not made where nothing else needs it.
-Edges are numbered by ``row * num_cols + col`` or by ``col * num_rows + row``;
-the operator checks that rows are below ``num_rows`` then, as numbers of edges
-would be those of others.
+``torch.isin`` sorts all codes. Instead, columns are searched in place, and the
+extract of the columns ``before`` is not built unless something else needs it.
+Edges are encoded as ``row * num_cols + col`` or ``col * num_rows + row``. In
+the second case, the operator checks that rows are below ``num_rows``, as codes
+would otherwise collide.
 
-Not when: the numbers are made in another way, edges of the two sides are
-numbered differently, are of matrices of several dtypes or with another number
-of columns, or a tensor is changed in place.
+Not when: the codes are computed in another way; the two sides have different
+codes, dtypes or numbers of columns; or a tensor is changed in place.
 """
 
 from typing import Any, NamedTuple
@@ -47,16 +46,16 @@ from torch_gsample.compiler.ir import (
 
 
 class Edges(NamedTuple):
-    """Edges of columns that are numbered."""
+    """Edges of columns, encoded as integers."""
 
     ptr: Node
     rows: Node
     num_cols: Any
-    num_rows: Any  # None: by ``row * num_cols + col``
+    num_rows: Any  # None for ``row * num_cols + col``
 
 
 def rewrite_isin(graph: Graph) -> list[str]:
-    """Rewrites each search among numbers of edges."""
+    """Rewrites each search among edge codes."""
     changed, notes = may_change(graph), []
     for node in list(graph.nodes):
         if node.target is not aten.isin.Tensor_Tensor or node.kwargs:
@@ -129,7 +128,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _is_row(row: Any, col: Node) -> bool:
-    """Whether a value is an int64 for each edge of some columns."""
+    """Whether a value is an int64 vector over the edges of columns."""
     value = example(row) if isinstance(row, Node) else None
     return (
         isinstance(value, torch.Tensor)
@@ -141,7 +140,7 @@ def _is_row(row: Any, col: Node) -> bool:
 
 
 def _narrow(row: Node) -> Node:
-    """Rows as the matrix has them."""
+    """Returns rows in the dtype of the matrix."""
     wide = row.target is aten.to.dtype and len(row.args) == 2
     source: Any = row.args[0] if wide else row
     kept = example(source).dtype in (torch.int32, torch.int64)
@@ -149,13 +148,13 @@ def _narrow(row: Node) -> Node:
 
 
 def _same(first: Any, second: Any) -> bool:
-    """Whether two numbers or sizes are equal, for all inputs."""
+    """Whether two numbers or sizes are equal for all inputs."""
     sizes = [example(n) if isinstance(n, Node) else n for n in (first, second)]
     return first is second or same_size(*sizes)
 
 
 def _are_alike(searched: Edges, given: Edges) -> bool:
-    """Whether both number their edges in one way, in one kind of matrix."""
+    """Whether both sides have the same codes and kind of matrix."""
     if (searched.num_rows is None) != (given.num_rows is None):
         return False
     rows = searched.num_rows is None or _same(
@@ -182,7 +181,7 @@ def _is_plain(node: Node) -> bool:
 
 
 def _matrix(edges: Edges) -> tuple[Node, Node, Node | None]:
-    """The columns that are searched, where they are stored."""
+    """Returns the searched columns in their stored form."""
     extract = part_of(edges.rows, 'slice_cols', 1)
     if extract is None or part_of(edges.ptr, 'slice_cols', 0) is not extract:
         return edges.ptr, edges.rows, None

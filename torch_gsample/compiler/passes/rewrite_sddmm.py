@@ -1,6 +1,6 @@
-"""Multiplies dense matrices only where there is an edge.
+"""Multiplies dense matrices only at edges.
 
-Before (what ``A * (X @ Y.T)`` is captured as)::
+Before (captured from ``A * (X @ Y.T)``)::
 
     %0 = aten.t(Y): float32[4, 8]
     %1 = aten.matmul(X, %0): float32[6, 8]
@@ -9,16 +9,16 @@ Before (what ``A * (X @ Y.T)`` is captured as)::
     %4 = aten.add.Tensor(%3, col): int64[9]
     %5 = aten.index_select(%2, 0, %4): float32[9]
 
-After (what ``A.sddmm(X, Y)`` is captured as)::
+After (captured from ``A.sddmm(X, Y)``)::
 
     %0 = aten.index_select(X, 0, row): float32[9, 4]
     %1 = aten.index_select(Y, 0, col): float32[9, 4]
     %2 = aten.mul.Tensor(%0, %1): float32[9, 4]
     %3 = aten.sum.dim_IntList(%2, [-1]): float32[9]
 
-The dense product is never there, nor is its gradient: a graph of a million
-nodes would need terabytes (gSampler, section 4.2). Products are as exact as
-those of BLAS, but may be rounded otherwise.
+Neither the dense product nor its gradient exists: for a graph of a million
+nodes, they would need terabytes (gSampler, section 4.2). Products are as
+accurate as those of BLAS, but may round differently.
 
 Not when: the dense product has another user or is computed under ``no_grad``
 or ``autocast``, or an operand is changed in place.
@@ -73,7 +73,7 @@ def _calls(value: Any, *targets: Any) -> bool:
 
 
 def _product(node: Node) -> tuple[Node, Node, Node, Node] | None:
-    """The factors, rows and columns of a gather of a dense product."""
+    """Returns factors, rows and columns of a gathered dense product."""
     if not _calls(node, aten.index_select.default) or node.args[1] != 0:
         return None
     flat: Any = node.args[0]

@@ -1,4 +1,4 @@
-"""Numbers nodes by the operator for nodes, and only once.
+"""Relabels nodes with the node operator, and only once.
 
 Before::
 
@@ -12,18 +12,18 @@ Before::
     %7 = aten.index.Tensor(ids, [%6]): int64[?]
     %8 = !.unique(%7): int64[?]
 
-After, where ``ids`` are nodes of a graph of 40::
+After, if ``ids`` are nodes of a graph with 40 nodes::
 
     %0 = gsample.unique_nodes(ids, 40, True): 3 parts
     %1 = getitem(%0, 0): int64[?]
 
-* Every number that ``unique_nodes`` gives occurs, so that a mask of those that
-  occur is true everywhere.
-* ``unique`` sorts any integers. Nodes are below a known number, by which they
+* Every local id of ``unique_nodes`` occurs, so a mask of those that occur is
+  true everywhere.
+* ``unique`` sorts arbitrary integers. Nodes are below a known bound, so they
   are sorted in linear time.
 
-Not when: it is not known that values are nodes, the program returns what a
-mask chose, which is a copy, or a tensor is changed in place.
+Not when: values are not known to be nodes, the program returns the result of
+the mask, which is a copy, or a tensor is changed in place.
 """
 
 import operator
@@ -45,12 +45,12 @@ from torch_gsample.compiler.ir import (
 
 _UNIQUE = torch.ops.gsample.unique_nodes.default
 
-#: A bound on nodes that says nothing.
+#: An upper bound of nodes without information.
 _ANY = 2**62
 
 
 def rewrite_unique(graph: Graph) -> None:
-    """Drops masks that hold everywhere, and rewrites ``x.unique()``."""
+    """Removes masks that are true everywhere; rewrites ``x.unique()``."""
     changed = may_change(graph)
     for node in list(graph.nodes):
         if not changed.isdisjoint([node, *node.all_input_nodes]):
@@ -71,7 +71,7 @@ def rewrite_unique(graph: Graph) -> None:
 
 
 def _holds_everywhere(node: Node) -> bool:
-    """Whether a node chooses all of its argument by a mask."""
+    """Whether a node selects all of its argument by a mask."""
     if node.target is not aten.index.Tensor:
         return False
     if any(user.op == 'output' for user in node.users):
@@ -92,7 +92,7 @@ def _holds_everywhere(node: Node) -> bool:
 
 
 def _bound(node: Any) -> int | None:
-    """A number that non-negative integers are known to be below."""
+    """Returns a known upper bound of non-negative integers."""
     if gather := gathered(node):
         return _bound(gather[0])
     if node.target is aten.index.Tensor:  # by a mask

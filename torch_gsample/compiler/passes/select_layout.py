@@ -1,4 +1,4 @@
-"""Chooses in which layout each part of a program is computed.
+"""Selects the layout in which each part of a program is computed.
 
 Before::
 
@@ -7,7 +7,7 @@ Before::
     %2 = aten.index_add(zeros, 0, %1, %value): float32[4850000]
     %3 = gsample.positive_weights(%2): 3 parts
 
-After, where ``compact`` is chosen for ``slice_cols[0]``::
+After, if ``compact`` is selected for ``slice_cols[0]``::
 
     %0 = gsample.slice_cols(indptr, indices, seeds): 3 parts
     %1 = getitem(%0, 1): int32[?]
@@ -16,50 +16,50 @@ After, where ``compact`` is chosen for ``slice_cols[0]``::
     %4 = aten.index_add(zeros, 0, %3, %value): float32[?]
     %5 = gsample.positive_weights(%4): 3 parts
 
-What can be chosen (gSampler, section 4.3):
+Choices (gSampler, section 4.3):
 
 ==================  =====================================================
 ``slice_cols[i]``   whether rows of an extract are all nodes (``full``), or
                     those with an edge (``compact``)
-``slice_rows[i]``   whether rows of the graph are found among all edges
-                    (``csc``), or counted by the pointers of its rows
-                    (``csr``), where only the rows that have edges matter
+``slice_rows[i]``   whether rows of the graph are searched among all edges
+                    (``csc``), or counted by row pointers (``csr``), if only
+                    the rows with edges matter
 ``index_add[i]``    whether columns are summed by the column of each edge
                     (``coo``), or between pointers (``csc``)
-``layouts[i]``      the layouts of all matrices of a graph, together: what
-                    is written (``csc``), or the cheapest (``joint``)
+``layouts[i]``      the layouts of all matrices of a graph together: as
+                    written (``csc``), or the cheapest (``joint``)
 ==================  =====================================================
 
-A slice of rows takes the time of a search through all edges by column, and
-that of its own edges by row::
+By column, a slice of rows takes the time of a search through all edges; by
+row, that of its own edges::
 
     %0 = gsample.slice_rows(indptr, indices, 40, rows): 3 parts
     %1 = getitem(%0, 1): int32[?]
     %2 = aten.index_add(zeros, 0, %1, %value): float32[?]
 
-After, where ``csr`` is chosen for it (``^`` is computed once a graph)::
+After, if ``csr`` is selected for it (``^`` is computed once per graph)::
 
     ^%0 = gsample.coo_to_csc(%columns, indices, 40, False, False): 3 parts
     %1 = gsample.slice_cols(%0.0, %0.1, rows): 3 parts
     %2 = aten.repeat_interleave.self_Tensor(%ids, %degree): int64[?]
     %3 = aten.index_add(zeros, 0, %2, %value): float32[?]
 
-Each slice is made by column or by row of what it is made of, and converted
-where something sees the order of its edges or the pointers of columns: the
-assignment of least predicted cost (:mod:`..joint_layouts`), exactly. Within a
-row, edges stay in the order that they have by column.
+Each slice is built by column or by row of its parent, and converted if
+something depends on the order of its edges or reads column pointers: exactly
+the assignment of least predicted cost (:mod:`..joint_layouts`). Within a row,
+edges keep their order by column.
 
-What a choice needs of another layout is computed once, for all that use it.
-With ``layout='auto'``, a choice is made here where the predicted costs are far
-apart: the layout that is stored already or does not depend on the batch. Else
+Conversions for a choice are computed once, for all users. With
+``layout='auto'``, this pass decides if predicted costs are far apart and the
+cheapest layout is already stored or does not depend on the batch. Otherwise
 all candidates stay, joined by ``choose``, and the first calls measure them
 (:mod:`..cost`).
 
 All candidates give the same samples: weights of rows are sums of the same
 edges in the same order. Not when: the order of edges would be visible, a
-weight depends on how a sum over all rows is rounded, rows without an edge
-might be sampled, or something is changed in place. A weight of a row without
-an edge that is not finite is an error in the full space only.
+weight depends on the rounding of a sum over all rows, rows without an edge
+might be sampled, or something is changed in place. A weight that is not
+finite, of a row without an edge, is an error in the full space only.
 """
 
 import contextlib
@@ -98,16 +98,16 @@ from torch_gsample.compiler.row_space import (
 )
 from torch_gsample.torch_private import OpOverload, schema_of
 
-#: What makes a matrix, too.
+#: Operators that also build matrices.
 _MATRICES = 'unique_nodes', 'sample_columns'
-#: Costs are far apart beyond this ratio.
+#: Ratio of costs that are far apart.
 _FAR = 10.0
 
 
 def select_layout(
     graph: Graph, layout: str | Mapping[str, str] = 'auto'
 ) -> list[str]:
-    """Rewrites each site where there is a choice. Returns the choices."""
+    """Adds or makes the choice of each site, and returns the decisions."""
     changed, numbered = may_change(graph), _numbered(graph)
     for site, node in numbered:
         name = site.partition('[')[0]
@@ -145,7 +145,7 @@ def select_layout(
 
 
 def _numbered(graph: Graph) -> list[tuple[str, Node]]:
-    """The calls of operators for which there may be a choice."""
+    """Returns operator calls with a possible choice, by name."""
     count, found = Counter[str](), []
     for node in graph.nodes:
         if isinstance(node.target, OpOverload):
@@ -157,7 +157,7 @@ def _numbered(graph: Graph) -> list[tuple[str, Node]]:
 
 
 def _alone(graph: Graph, numbered: list[tuple[str, Node]]) -> dict[Node, str]:
-    """The operators that are in no choice yet, and their names."""
+    """Returns operators without a choice so far, with their names."""
     taken: set[Node] = set()
     for site in (offered := sites(graph)):
         for nodes in candidates(graph, site).values():
@@ -171,10 +171,10 @@ def _alone(graph: Graph, numbered: list[tuple[str, Node]]) -> dict[Node, str]:
 
 
 def _is_sure(site: str, best: str, labels: Sequence[str]) -> bool:
-    """Whether a predicted choice is good for batches of any size.
+    """Whether a predicted choice holds for batches of any size.
 
-    What is written needs no proof. To search the graph for rows never takes
-    less than to read the degrees of these.
+    The written form needs no proof. Searching the graph for rows never takes
+    less time than reading their degrees.
     """
     return best == labels[0] or site.startswith('slice_rows')
 
@@ -188,10 +188,10 @@ def _forced(
     offered: Mapping[str, list[str]],
     matrices: Mapping[str, list[str]],
 ) -> dict[str, str]:
-    """What the user says about each site, but for matrices.
+    """Returns the user's choice for each site, except for matrices.
 
     Raises:
-        OptionError: If there is no such site, or it has no such layout.
+        OptionError: If a site does not exist, or lacks the layout.
     """
     if isinstance(layout, str):
         return {s: layout for s, labels in offered.items() if layout in labels}
@@ -221,7 +221,7 @@ def _offer_row_space(
 def _offer_row_pointers(
     graph: Graph, part: Any, site: str, changed: set[Node]
 ) -> None:
-    """Which rows have edges: of all edges, or of the pointers by row."""
+    """Offers to find rows with edges by all edges, or by row pointers."""
     found = parts(part)
     if set(found) != {1} or len(part.args) != 4 or part.kwargs:
         return
@@ -240,7 +240,7 @@ def _offer_row_pointers(
 
 
 def _is_unordered(edges: Node) -> bool:
-    """Whether nothing tells in which order the rows of edges are."""
+    """Whether no use depends on the order of the rows of edges."""
     return all(
         user.target in (aten.sym_size.int, aten.bincount.default)
         or (user.target is aten.index_fill.int_Scalar)
@@ -263,7 +263,7 @@ def _is_unordered(edges: Node) -> bool:
 def _offer_column_pointers(
     graph: Graph, total: Any, site: str, changed: set[Node]
 ) -> None:
-    """Sums of columns: by the column of each edge, or between pointers."""
+    """Offers column sums by the column of each edge, or by pointers."""
     if not is_sum_from_zero(total):
         return
     fill, _, column, source = total.args
@@ -273,7 +273,7 @@ def _offer_column_pointers(
     if not changed.isdisjoint([pointers, source]):
         return
     if example(total).requires_grad:
-        return  # the way back is not measured
+        return  # the backward pass is not measured
     with graph.inserting_before(total.next):
         sums = call(
             graph,

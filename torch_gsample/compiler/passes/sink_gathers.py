@@ -1,4 +1,4 @@
-"""Computes values of a graph once for it, and gathers them afterwards.
+"""Computes values of a graph once, and gathers them afterwards.
 
 Before::
 
@@ -10,15 +10,15 @@ After::
     %0 = aten.pow.Tensor_Scalar(value, 2): float32[900]
     %1 = aten.index_select(%0, 0, edge): float32[?]
 
-``f(X[e])`` is ``f(X)[e]``: ``f(X)`` is computed once a graph, as
-``hoist_invariant`` keeps it (gSampler, section 4.2). Weights of a selection,
-of several operands too, are moved by ``hoist_weights``.
+``f(X[e])`` equals ``f(X)[e]``: ``f(X)`` is computed once per graph, as
+``hoist_invariant`` caches it (gSampler, section 4.2). ``hoist_weights`` moves
+selection weights, also those of several operands.
 
-Not when: the gather stays for another user: reads of the graph, which are far
-away, would take the place of cheap arithmetic; ``f(X)`` is not a function of
-the graph alone, needs a gradient, is larger than 1 GiB or of unknown size, or
-is not rounded alike wherever an element is stored, by which weights and so
-samples could differ; a tensor is changed in place.
+Not when: the gather has another user (scattered reads of the graph would
+replace cheap arithmetic); ``f(X)`` does not depend on the graph alone,
+requires a gradient, is larger than 1 GiB or of unknown size, or rounds
+differently depending on an element's position, so that weights and samples
+could differ; or a tensor is changed in place.
 """
 
 from typing import Any
@@ -37,7 +37,7 @@ _MOST_BYTES = 2**30
 
 
 def sink_gathers(graph: Graph) -> list[str]:
-    """Rewrites gathers of which nothing is left then."""
+    """Rewrites gathers that have no other use."""
     changed = may_change(graph)
     notes = []
     for node in list(graph.nodes):
@@ -66,7 +66,7 @@ def _may_sink(graph: Graph, node: Node, source: Node) -> bool:
         and node.all_input_nodes == list(node.args[:1])
         and not result.requires_grad
         and source in invariant_nodes(graph)
-        # A comparison of an unknown size would be a guard on it.
+        # Comparing an unknown size would add a guard.
         and all(isinstance(size, int) for size in value.shape)
         and value.numel() * result.element_size() <= _MOST_BYTES
     )
@@ -75,7 +75,7 @@ def _may_sink(graph: Graph, node: Node, source: Node) -> bool:
 def _sink(
     graph: Graph, node: Node, gather: Node, source: Node, index: Node
 ) -> None:
-    """``f(source[index])`` becomes ``f(source)[index]``."""
+    """Rewrites ``f(source[index])`` to ``f(source)[index]``."""
     args = (source, *(source if a is gather else a for a in node.args[1:]))
     early = _equal(source, node.target, args, node.kwargs, gather)
     if early is None:
@@ -90,7 +90,7 @@ def _sink(
 def _equal(
     operand: Node, target: Any, args: Any, kwargs: Any, before: Node
 ) -> Node | None:
-    """A call that was made before: each layer of a program asks for it."""
+    """Returns an equal earlier call; each layer of a program makes one."""
     types = [type(arg) for arg in args]
     for user in operand.users:
         same = (user.target, user.args, user.kwargs) == (target, args, kwargs)

@@ -1,6 +1,6 @@
 """Samples several batches in one run of a program.
 
-Before (of inputs, ``seeds`` is marked as the one that batches differ in)::
+Before (``seeds`` is marked as the input that differs between batches)::
 
     seeds: int64[?]
     indptr: int64[5]
@@ -23,14 +23,15 @@ After::
     %9 = !split(%6, %8): NoneType
     return (%9)
 
-Values of the batches lie one after another, and every value knows where each
-batch begins (:mod:`.super_batch.values`); each draw has a key for each batch.
-A batch's results are those of its own run, whatever the others are. A run of
-small batches then costs the overhead of few (gSampler, section 4.4).
+Values of the batches are concatenated, and the start of each batch is known
+for every value (:mod:`.super_batch.values`); each draw has a key per batch.
+Results of a batch equal those of its own run, whatever the others are. A run
+of small batches then pays the overhead of operators only once (gSampler,
+section 4.4).
 
-Not when: a node has no rule, or something needs a gradient: then the model
-changes what is sampled between two batches. The note says which node it was,
-and the batches run one by one.
+Not when: a node has no rule, or something requires a gradient, as the model
+then changes the sampling between two batches. The note names the node, and the
+batches run one by one.
 """
 
 from typing import Any
@@ -75,9 +76,9 @@ from torch_gsample.rng import current_program
 
 
 def super_batch(graph: Graph) -> list[str] | None:
-    """Rewrites a program if inputs say so; see :func:`is_super_batched`.
+    """Rewrites a program if inputs request it; see :func:`is_super_batched`.
 
-    ``node.meta['batched']`` of an input says whether batches differ in it.
+    ``node.meta['batched']`` of an input is whether batches differ in it.
     """
     asked = [n for n in placeholders(graph) if 'batched' in n.meta]
     if not asked or is_super_batched(graph):
@@ -101,14 +102,14 @@ def super_batch(graph: Graph) -> list[str] | None:
 def is_super_batched(graph: Graph) -> bool:
     """Whether a program takes several batches and returns lists of results.
 
-    Its inputs are then those of one batch, the marked one being that of all
-    batches, concatenated, and last int64 ``[B + 1]``, where each begins.
+    Its inputs are those of one batch, except for the marked one, which is
+    concatenated, followed by int64 ``[B + 1]``, the start of each batch.
     """
     return any(n.name == 'batch_ptr' for n in placeholders(graph))
 
 
 def _begin(rewrite: Rewrite, marked: list[Node]) -> None:
-    """Notes what the inputs are."""
+    """Records the values of the inputs."""
     graph = rewrite.graph
     if len(marked) > 1 or any(example(n).dim() != 1 for n in marked):
         raise NoRule(f'inputs {marked}')
@@ -159,7 +160,7 @@ def _rewrite(rewrite: Rewrite) -> None:
 
 
 def _become(rewrite: Rewrite, node: Node) -> Any:
-    """What a node becomes. What changes something in place has no rule."""
+    """Returns the value of a node. In-place changes have no rule."""
     inputs = [rewrite.known[n] for n in node.all_input_nodes]
     if is_part(node):
         return _part(rewrite, node)
@@ -179,7 +180,7 @@ def _become(rewrite: Rewrite, node: Node) -> Any:
 
 
 def _size(rewrite: Rewrite, node: Node, rule: Any) -> Any:
-    """A size, by its rule or by the vector that is as long in each batch."""
+    """Returns a size, by its rule or by a vector of that length."""
     try:
         if rule is not None:
             return rule(rewrite, node)
@@ -190,7 +191,7 @@ def _size(rewrite: Rewrite, node: Node, rule: Any) -> Any:
             length = example(other).shape[0] if value.axis else None
             if same_size(length, example(node)):
                 return Size(value.axis)
-    return Parts(())  # an error where it is used
+    return Parts(())  # raises an error at its use
 
 
 def _part(rewrite: Rewrite, node: Node) -> Any:
@@ -206,7 +207,7 @@ def _part(rewrite: Rewrite, node: Node) -> Any:
 
 
 def _results(rewrite: Rewrite, node: Node) -> tuple[Any, ...]:
-    """Lists with an element for each batch, in place of the results."""
+    """Replaces the results with lists of one element per batch."""
     [returned] = args_of(node)
     return tuple(_result(rewrite, item) for item in returned)
 

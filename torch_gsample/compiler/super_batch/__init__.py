@@ -1,5 +1,5 @@
 """Several mini-batches sampled in one run of a program.
 
-A canonical graph of one batch comes in, one of several batches goes out, whose
-results are those of the batches alone (gSampler, section 4.4).
+A canonical graph of one batch comes in; a graph of several batches with equal
+results for each goes out (gSampler, section 4.4).
 """

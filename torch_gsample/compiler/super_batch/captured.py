@@ -1,4 +1,4 @@
-"""What Dynamo captured of a program, for one batch and for several."""
+"""A program captured by Dynamo, for one batch and for several."""
 
 import copy
 import threading
@@ -20,8 +20,8 @@ from torch_gsample.compiler.super_batch import segments
 from torch_gsample.rng import current_program
 from torch_gsample.torch_private import argument_of
 
-#: What runs in place of a program's graph, for the batches that the caller
-#: has; None if the graph runs itself.
+#: Runs the caller's batches instead of a program's graph; None to run the
+#: graph itself.
 runner: ContextVar[Callable[['Captured', tuple[Any, ...]], Any] | None] = (
     ContextVar('torch_gsample_super_batch', default=None)
 )
@@ -30,16 +30,15 @@ runner: ContextVar[Callable[['Captured', tuple[Any, ...]], Any] | None] = (
 class Captured:
     """The graph of a program, compiled for one batch, and later for several.
 
-    Compiled code calls it between two steps: it finds the inputs of the graph
-    in a program's arguments, and makes a program's results of its outputs. So
-    whoever is the :data:`runner` gets the inputs of each batch, and chooses
-    its outputs.
+    Compiled code calls it between two steps: finding the inputs of the graph
+    in a program's arguments, and building results from its outputs. So the
+    :data:`runner` gets the inputs of each batch, and sets its outputs.
 
     Args:
-        gm (GraphModule): What Dynamo captured.
+        gm (GraphModule): The captured graph.
         example_inputs (List[Any]): Its inputs.
-        given (Dict[str, Any], optional): Options, as the user gave them.
-        options (Options): Those that hold.
+        given (Dict[str, Any], optional): The user's options.
+        options (Options): The effective options.
     """
 
     def __init__(
@@ -49,17 +48,17 @@ class Captured:
         given: Mapping[str, Any] | None,
         options: Options,
     ):
-        #: Runs a batch.
+        #: Runs one batch.
         self.single = backend(gm, example_inputs, options=given)
-        #: Runs several, if they are wanted and there are rules.
+        #: Runs several batches, if requested and supported.
         self.together: Callable[..., Any] | None = None
-        #: Which input the seeds are, if they are one.
+        #: Index of the seeds among the inputs, if they are one.
         self.place: int | None = None
-        #: How many draws a run makes.
+        #: Number of draws per run.
         self.num_draws = 0
         #: The decision and its reason.
         self.notes: tuple[str, ...] = ()
-        #: Whether the program reads what belongs to a module.
+        #: Whether the program reads state of a module.
         self.reads_module = False
         self._options, self._lock = options, threading.Lock()
         self._program: GraphModule | None = copy.deepcopy(gm)
@@ -83,7 +82,7 @@ class Captured:
         """Returns the inputs of several batches.
 
         Args:
-            inputs (List[Any]): Those of one of them.
+            inputs (List[Any]): The inputs of one of them.
             seeds (List[torch.Tensor]): The seeds of each.
         """
         values = list(inputs)
@@ -98,10 +97,10 @@ class Captured:
         return list(zip(*self.together(*inputs), strict=True))
 
     def prepare(self) -> bool:
-        """Compiles it for several batches; says whether that is possible.
+        """Compiles it for several batches; returns whether that succeeded.
 
         Raises:
-            PassError: If a pass fails, and that is an error.
+            PassError: If a pass fails and ``strict`` is set.
         """
         with self._lock:
             program, self._program = self._program, None
@@ -112,7 +111,7 @@ class Captured:
     def _prepare(self, program: GraphModule) -> None:
         trace = self._options.rewrite(program)
         notes = {step.name: step.notes for step in trace.steps}
-        # Without canonicalize no pass runs, and its notes say so.
+        # Without canonicalize, no pass runs, and its notes have the reason.
         self.notes = notes.get('super_batch', notes.get('canonicalize', ()))
         if is_super_batched(program.graph):
             self.num_draws = sum(
@@ -121,14 +120,14 @@ class Captured:
             self.together = lower(program)
 
     def forget(self) -> None:
-        """Drops values computed once for a graph."""
+        """Drops values cached for a graph."""
         for function in (self.single, self.together):
             if hasattr(function, 'forget'):
                 function.forget()  # type: ignore[union-attr]
 
     @property
     def is_settled(self) -> bool:
-        """Whether both run without measuring layouts any more."""
+        """Whether the layouts of both are chosen."""
         return all(
             f.is_settled
             for f in (self.single, self.together)

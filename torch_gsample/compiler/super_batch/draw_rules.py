@@ -1,4 +1,4 @@
-"""What random operators become when a program samples several batches."""
+"""Super-batch rules of random operators."""
 
 import operator
 from typing import Any
@@ -31,7 +31,7 @@ gsample = torch.ops.gsample
 
 @rule(gsample.next_key.default)
 def _next_key(rewrite: Rewrite, node: Node) -> Value:
-    """As ``take_keys`` does: known when the program runs, at this place."""
+    """Draws the key at run time, in its position, as ``take_keys`` does."""
     draw = rewrite.call(current_program, like=(example(node), 0))
     key = rewrite.call(operator.getitem, draw, 0, like=example(node))
     number = rewrite.call(operator.getitem, draw, 1, like=0)
@@ -95,7 +95,7 @@ def _sample_nodes(rewrite: Rewrite, node: Node) -> Parts:
     else:
         of, ptr, num_nodes = None, None, rewrite.constant(size)
         rewrite.constant(given['cum_weight'])
-    # Where nothing else says it, this says where nodes are drawn.
+    # The device of the draw, if no other argument determines it.
     device_of = None
     if ptr is None and weight is None:
         device_of = rewrite.constant(given['device_of'])
@@ -156,7 +156,7 @@ def _sample_columns(rewrite: Rewrite, node: Node) -> Parts:
 
 
 def _columns(rewrite: Rewrite, given: dict[str, Any]) -> tuple[Node, Axis]:
-    """Columns of a matrix that is the same for all batches."""
+    """Returns columns of a matrix that is the same for all batches."""
     if given['cols'] is not None:
         cols = rewrite.rows(given['cols'])
         return rewrite.local(cols), cols.axis
@@ -165,7 +165,7 @@ def _columns(rewrite: Rewrite, given: dict[str, Any]) -> tuple[Node, Axis]:
 
 
 def _numbers(rewrite: Rewrite, axis: Axis) -> Node:
-    """The number of each row in its batch."""
+    """Returns the index of each row in its batch."""
     return rewrite.once(
         ('numbers', axis),
         lambda: rewrite.call(
@@ -192,7 +192,7 @@ def _random_uniform(rewrite: Rewrite, node: Node) -> Value:
 
 @rule(gsample.random_walk.default, gsample.node2vec_walk.default)
 def _walk(rewrite: Rewrite, node: Node) -> Parts:
-    """Batch by batch: walkers are numbered in their batch."""
+    """Runs batch by batch, as walkers have ids in their batch."""
     given = arguments(node)
     key, number = _drawn(rewrite, given)
     seeds = rewrite.vector(given['seeds'])
@@ -216,7 +216,7 @@ def _walk(rewrite: Rewrite, node: Node) -> Parts:
 
 @rule(gsample.sample_neighbors.default)
 def _sample_neighbors(rewrite: Rewrite, node: Node) -> Parts:
-    """Batch by batch, joined."""
+    """Runs batch by batch, and joins the samples."""
     given = arguments(node)
     if len(given['seeds']) != 1:
         raise NoRule('a sample has nodes of several types')
@@ -251,6 +251,6 @@ def _sample_neighbors(rewrite: Rewrite, node: Node) -> Parts:
             Value(nodes, of_nodes),
             Value(edge, of_edges) if has_edge else None,
             Value(block, of_nodes, seeds.axis) if has_block else None,
-            None,  # their hops are not joined
+            None,  # hops are not joined
         )
     )

@@ -1,4 +1,4 @@
-"""What gathers and scatters become when a program samples several batches."""
+"""Super-batch rules of gathers and scatters."""
 
 import operator
 from typing import Any
@@ -60,7 +60,7 @@ def _in_rows(rewrite: Rewrite, node: Node) -> Value:
 
 
 def gather(rewrite: Rewrite, node: Node, source: Node, at: Node) -> Value:
-    """The operator itself, for positions in the rows of all batches."""
+    """Returns the operator for positions in the rows of all batches."""
     value, place = rewrite[source], rewrite[at]
     if place.is_constant:
         raise NoRule('rows of batches are taken by their number')
@@ -91,7 +91,7 @@ def _masked(rewrite: Rewrite, node: Node, source: Node, at: Node) -> Value:
         or example(at).shape[1:] != example(source).shape[1:]
     ):
         raise NoRule('a mask of another axis is used')
-    # Elements instead of rows.
+    # A mask of elements instead of rows.
     value = flat(rewrite, value, example(source))
     mask = flat(rewrite, mask, example(at))
     call = rewrite.call(
@@ -122,7 +122,7 @@ def _narrow(rewrite: Rewrite, node: Node) -> Value:
 
 
 def _narrow_rows(rewrite: Rewrite, node: Node, given: dict[str, Any]) -> Value:
-    """``x[:0]``, and ``x[n:]`` where ``n`` is the size of an axis."""
+    """Handles ``x[:0]``, and ``x[n:]`` where ``n`` is the size of an axis."""
     value, start = rewrite.vector(given['self']), given['start'] or 0
     if start == 0 and given['end'] == 0:
         return Value(rewrite.copy(node), rewrite.dense(0), value.into)
@@ -155,7 +155,7 @@ def _narrow_rows(rewrite: Rewrite, node: Node, given: dict[str, Any]) -> Value:
 
 
 def _target(rewrite: Rewrite, base: Node, at: Node) -> tuple[Node, Node, Axis]:
-    """The target of a scatter, and positions in it."""
+    """Returns the target of a scatter, and positions in it."""
     value, place = rewrite[base], rewrite.vector(at)
     if not isinstance(value, Value) or value.kind != 'vector':
         raise NoRule('it scatters to a tensor that is not a vector')
@@ -257,7 +257,7 @@ def _repeat_interleave(rewrite: Rewrite, node: Node) -> Value:
 
 @rule(aten.searchsorted.Tensor)
 def _searchsorted(rewrite: Rewrite, node: Node) -> Value:
-    """Where the rows of each position begin: pointers."""
+    """Returns pointers: the start of each position's rows."""
     position, bounds = (
         rewrite.vector(args_of(node)[0]),
         rewrite[args_of(node)[1]],
@@ -312,7 +312,7 @@ def _like(rewrite: Rewrite, value: Value, tensor: Tensor) -> Value:
 def unique_rows(
     rewrite: Rewrite, value: Value, num_nodes: Any, sorted: bool
 ) -> tuple[Value, Value]:
-    """Distinct values of each batch, and where each value is in them."""
+    """Returns each batch's distinct values, and positions in them."""
     assert value.axis is not None
     tensor = example(value.node)
     like = (

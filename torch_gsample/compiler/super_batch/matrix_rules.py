@@ -1,4 +1,4 @@
-"""What parts of matrices become when a program samples several batches."""
+"""Super-batch rules of matrix operators."""
 
 import operator
 from typing import Any
@@ -28,7 +28,7 @@ gsample = torch.ops.gsample
 
 
 def parts(rewrite: Rewrite, call: Node) -> list[Node]:
-    """All outputs of a call."""
+    """Returns all outputs of a call."""
     return [
         rewrite.call(operator.getitem, call, i, like=like)
         for i, like in enumerate(example(call))
@@ -36,19 +36,19 @@ def parts(rewrite: Rewrite, call: Node) -> list[Node]:
 
 
 def optional(rewrite: Rewrite, node: Any) -> Any:
-    """What an operand became that may be missing."""
+    """Returns the value of an optional operand."""
     return None if node is None else rewrite[node]
 
 
 def local(rewrite: Rewrite, node: Any) -> Any:
-    """A vector of ids, which is the same number in each batch."""
+    """Returns a vector of ids that are equal in all batches."""
     return None if node is None else rewrite.local(rewrite.rows(node))
 
 
 def point_to_edges(
     rewrite: Rewrite, indptr: Node, axis: Axis
 ) -> tuple[Value, Axis]:
-    """Pointers of the rows of an axis, and the axis that they point into."""
+    """Returns pointers of an axis, and the axis that they point into."""
     edges = rewrite.of_pointers(indptr, axis)
     return Value(indptr, axis, edges, 'pointers'), edges
 
@@ -58,7 +58,7 @@ def point_to_edges(
 
 @rule(aten.mul.Tensor)
 def _multiply(rewrite: Rewrite, node: Node) -> Value:
-    """Of ``[0, 1]`` and a size: the pointers of a matrix of one column."""
+    """Handles ``[0, 1]`` times a size: pointers of a one-column matrix."""
     numbers, size = args_of(node)
     size = rewrite.known.get(size) if isinstance(size, Node) else None
     if not isinstance(size, Size):
@@ -121,7 +121,7 @@ def _slice_rows(rewrite: Rewrite, node: Node) -> Parts:
 def _slice_rows_of_each(
     rewrite: Rewrite, node: Node, given: dict[str, Any]
 ) -> tuple[Node, Axis]:
-    """Rows by their ids, which are the same in each batch."""
+    """Slices rows by ids that are equal in all batches."""
     indptr, indices = rewrite[given['indptr']], rewrite[given['indices']]
     num_rows = rewrite.constant(given['num_rows'])
     rows, cols = rewrite.vector(given['rows']), given['cols']
@@ -160,7 +160,7 @@ def _unique_nodes(rewrite: Rewrite, node: Node) -> Parts:
     if value.into is not None:
         size = rewrite.total(Size(value.into))
     elif isinstance(size, Node):
-        size = rewrite.total(rewrite[size])  # more than a batch has
+        size = rewrite.total(rewrite[size])  # an upper bound for a batch
     return Parts((*unique_rows(rewrite, value, size, given['sorted']), None))
 
 
@@ -249,7 +249,7 @@ def _match_edges(rewrite: Rewrite, node: Node) -> Value:
 
 
 def _same_columns(rewrite: Rewrite, indptr: Node, indices: Node) -> Axis:
-    """The axis of the columns of a matrix that each batch has."""
+    """Returns the axis of the columns of a matrix in each batch."""
     pointers, rows = rewrite[indptr], rewrite.vector(indices)
     if pointers.kind != 'pointers' or pointers.into is not rows.axis:
         raise NoRule('a matrix is made of parts of batches and of others')
@@ -266,7 +266,7 @@ def _coo_to_csc(rewrite: Rewrite, node: Node) -> Parts:
         raise NoRule('columns of batches cannot be distinguished')
     changed = {given['col']: rewrite.positions(col, size.axis)}
     indptr, index, perm = parts(rewrite, rewrite.copy(node, changed))
-    # The edges of each batch stay together: its columns do.
+    # Edges of a batch stay contiguous, as its columns are.
     return Parts(
         (
             Value(indptr, size.axis, row.axis, 'pointers'),

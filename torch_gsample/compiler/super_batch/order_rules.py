@@ -1,4 +1,4 @@
-"""What repeats, sorts and ranks become in a program of several batches."""
+"""Super-batch rules of repetitions, sorts and ranks."""
 
 import torch
 from torch.fx import Node
@@ -22,7 +22,7 @@ _INTEGERS = (torch.int32, torch.int64)
 
 @rule(aten.repeat.default)
 def _repeat(rewrite: Rewrite, node: Node) -> Value:
-    """The rows of each batch, again and again."""
+    """Repeats the rows of each batch."""
     source, repeats = args_of(node)
     value = rewrite.vector(source)
     first, *others = repeats
@@ -35,14 +35,14 @@ def _repeat(rewrite: Rewrite, node: Node) -> Value:
 
 @rule(aten.argsort.stable)
 def _argsort(rewrite: Rewrite, node: Node) -> Value:
-    """Batch by batch; rows are then those of all batches."""
+    """Sorts batch by batch; positions are then those of all batches."""
     given = arguments(node)
     value = rewrite.vector(given['self'])
     if example(given['self']).dim() != 1 or not given['stable']:
         raise NoRule('only a stable order of a vector is known')
     order = rewrite.call(
         segments.argsort,
-        value.node,  # positions are in the order of those of their batch
+        value.node,  # positions in all batches have the order of their batch
         rewrite.lengths(value.axis),
         given['descending'],
         like=example(node),
@@ -52,7 +52,7 @@ def _argsort(rewrite: Rewrite, node: Node) -> Value:
 
 @rule(aten.cumsum.default)
 def _cumsum(rewrite: Rewrite, node: Node) -> Value:
-    """Sums up to each row of its batch; of a mask, where held rows end."""
+    """Sums up to each row of its batch; for a mask, ends of held rows."""
     given = arguments(node)
     tensor, value = example(given['self']), rewrite.vector(given['self'])
     if tensor.dim() != 1 or given['dtype'] not in (None, torch.int64):

@@ -1,4 +1,4 @@
-"""Runs a program for several batches together."""
+"""Runs a program for several batches at once."""
 
 import time
 import warnings
@@ -21,19 +21,19 @@ from torch_gsample.torch_private import (
     unknown_length,
 )
 
-#: What fails when batches together are too much, or differ from what a rule
-#: takes for granted.
+#: Errors if batches need too much memory together, or violate the assumptions
+#: of a rule.
 _FAILURES = RuntimeError, MemoryError, IndexError
 
 
 class _Run:
-    """Batches that run together, at the first of them.
+    """Batches that run together, at the call of the first one.
 
     Args:
-        search (SizeSearch): Measures how long a run takes.
+        search (SizeSearch): Measures the time of runs.
         seeds (List[torch.Tensor]): The seeds of each batch.
         keys (BatchKeys): The keys of these and other batches.
-        first (int): Which of them the first one is.
+        first (int): Index of the first batch among them.
     """
 
     def __init__(
@@ -45,13 +45,13 @@ class _Run:
     ):
         self._search, self._seeds, self._keys = search, seeds, keys
         self._next = self._first = first
-        #: The graph of the program, once compiled code has called it.
+        #: The program's graph, once compiled code has called it.
         self.captured: Captured | None = None
-        #: The outputs for each batch, unless they run one by one.
+        #: The outputs of each batch, unless they run one by one.
         self._outputs: list[tuple[Any, ...]] | None = None
-        #: Why they do, where several batches failed.
+        #: The error if several batches failed together.
         self.failure: Exception | None = None
-        #: Whether later runs take as long, and whether a time was measured.
+        #: Whether later runs take as long, and whether the time counts.
         self.is_settled = self.is_timed = True
 
     def __call__(self, captured: Captured, inputs: tuple[Any, ...]) -> Any:
@@ -71,7 +71,7 @@ class _Run:
             return captured.single(*inputs)
 
     def _run(self, captured: Captured, inputs: tuple[Any, ...]) -> None:
-        """Runs all batches, and measures the memory if asked to."""
+        """Runs all batches, and measures the memory if requested."""
         sizes = [seeds.shape[0] for seeds in self._seeds]
         self.is_timed = not self._search.wants_memory(sizes)
         if len(sizes) == 1 and self.is_timed:
@@ -80,9 +80,7 @@ class _Run:
         given = captured.inputs_of(inputs, self._seeds)
         memory: Any = nullcontext() if self.is_timed else Memory()
         try:
-            if (
-                not self.is_timed
-            ):  # what is cached for the graph is made before
+            if not self.is_timed:  # fill the graph's caches before measuring
                 with self._keys.of(self._first, end):
                     captured.run(given)
             with self._keys.of(self._first, end), memory:
@@ -97,14 +95,14 @@ class _Run:
 class SuperBatch:
     """A program that samples several batches in one run.
 
-    See :func:`super_batch`, which makes it.
+    Created by :func:`super_batch`.
 
     Args:
         fn (Callable): The program, ``fn(A, seeds, ...)``.
-        size (int or str): How many batches run together at most, or
-            ``'auto'``: as many as measured fastest.
-        memory_budget (int, optional): Bytes that the tensors of a run may
-            take.
+        size (int or str): Maximum number of batches that run together, or
+            ``'auto'`` for the fastest number by measurement.
+        memory_budget (int, optional): Maximum memory of a run's tensors in
+            bytes.
         options (Dict[str, Any], optional): Options of the backend.
 
     Raises:
@@ -134,7 +132,7 @@ class SuperBatch:
             return fn(graph, seeds, *args, **kwargs)
 
         program.__name__ = getattr(fn, '__name__', type(fn).__name__)
-        #: The program of one batch, compiled.
+        #: The compiled program of one batch.
         self.alone = Compiled(program, options=options, backend=self._capture)
         self.search = SizeSearch(size, memory_budget)
         self._found: weakref.WeakSet[Captured] = weakref.WeakSet()
@@ -154,12 +152,12 @@ class SuperBatch:
 
     @property
     def size(self) -> int:
-        """How many batches the next run should have."""
+        """Number of batches that the next run should have."""
         return self.search.size
 
     @property
     def reads_module(self) -> bool:
-        """Whether the program, once compiled, reads a buffer of a module."""
+        """Whether the compiled program reads a buffer of a module."""
         return any(captured.reads_module for captured in list(self._found))
 
     def __call__(
@@ -168,13 +166,13 @@ class SuperBatch:
         """Samples batches.
 
         Args:
-            graph (SparseSample): What ``fn`` takes first.
+            graph (SparseSample): The first argument of ``fn``.
             seeds (List[torch.Tensor]): int64 ``[num_seeds]`` of each batch.
-            *args (optional): What else ``fn`` takes, for all batches.
-            **kwargs (optional): By name.
+            *args (optional): Further arguments of ``fn``, for all batches.
+            **kwargs (optional): Keyword arguments of ``fn``.
 
         Returns:
-            List[Any]: What ``fn`` returns for each batch.
+            List[Any]: The result of ``fn`` for each batch.
 
         Raises:
             TypeError: If ``seeds`` is not a list of tensors.
@@ -186,17 +184,17 @@ class SuperBatch:
     ) -> list[Any]:
         """Samples batches, given as the arguments of ``fn`` for each.
 
-        All but the second, the seeds, must be the same objects for batches
-        to run together.
+        All arguments except the second one (the seeds) must be the same
+        objects for batches to run together.
         """
         return self._run(batches, kwargs, tries=True)
 
     def run_all(self, batches: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """As :meth:`run`, all together if the budget allows it."""
+        """Runs all batches together if the memory budget allows it."""
         return self._run(batches, {}, tries=False)
 
     def forget(self) -> None:
-        """Drops what was computed once: see :func:`torch_gsample.forget`."""
+        """Drops cached values; see :func:`torch_gsample.forget`."""
         self.alone.forget()
 
     # Helpers #################################################################
@@ -215,7 +213,7 @@ class SuperBatch:
                     f'{batch[1:2]} for a batch)'
                 )
         keys, out = BatchKeys(len(batches)), list[Any]()
-        alone = self.search.is_alone or is_transformed()  # it runs as written
+        alone = self.search.is_alone or is_transformed()  # runs as written
         fit = bool(batches) and not alone and _fit(batches)
         if not alone:
             batches = [(b[0], _marked(b[1]), *b[2:]) for b in batches]
@@ -241,7 +239,7 @@ class SuperBatch:
         batches: list[tuple[Any, ...]],
         kwargs: dict[str, Any],
     ) -> list[Any]:
-        """Runs batches; none if the program cannot be captured."""
+        """Runs batches; returns none if the program cannot be captured."""
         token = runner.set(run)
         try:
             out = [self.alone(*batch, **kwargs) for batch in batches]
@@ -249,7 +247,7 @@ class SuperBatch:
             failed = isinstance(error, BackendCompilerFailed)
             if run.captured is not None or (failed and self._chosen.strict):
                 raise
-            # Its own errors come again, alone.
+            # Its own errors are raised again by single batches.
             self._fails, reason = True, str(error).split('\n')[0]
             self.notes = (f'it cannot be captured: {reason}',)
             _warn(f'batches run one by one, as {self.notes[0]}')
@@ -295,15 +293,15 @@ def _warn(text: str) -> None:
 
 
 def _marked(seeds: Tensor) -> Tensor:
-    """Seeds of which a compilation does not know how many they are."""
-    seeds = seeds.detach()  # marks are not for the caller's tensor
+    """Returns seeds whose number is unknown to a compilation."""
+    seeds = seeds.detach()  # the caller's tensor gets no mark
     if seeds.dim() > 0:
         vars(seeds).update(unknown_length())
     return seeds
 
 
 def _fit(batches: list[tuple[Any, ...]]) -> bool:
-    """Whether batches differ in nothing but the ids of their seeds."""
+    """Whether batches differ only in the ids of their seeds."""
     graph, seeds, *rest = batches[0]
     return seeds.dim() == 1 and all(
         batch[0] is graph
@@ -340,12 +338,12 @@ def super_batch(
 
     Args:
         fn (Callable): The program, ``fn(A, seeds, ...)``.
-        size (int or str, optional): How many batches run together at most.
-            ``'auto'`` tries 8, 16 and 32 on the first batches, and as many
-            alone, and takes the fastest.
-        memory_budget (int, optional): Bytes that the tensors of a run may
-            take, as far as measured before: fewer batches run together where
-            they would take more.
+        size (int or str, optional): Maximum number of batches that run
+            together. ``'auto'`` tries 8, 16 and 32 on the first batches, and
+            the same numbers one by one, and takes the fastest.
+        memory_budget (int, optional): Maximum memory of a run's tensors in
+            bytes, by earlier measurements: fewer batches run together if they
+            would exceed it.
         options (Dict[str, Any], optional): Options of the backend.
 
     Raises:

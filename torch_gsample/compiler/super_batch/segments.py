@@ -1,6 +1,6 @@
-"""What super-batched programs do with the rows of several batches.
+"""Functions of super-batched programs on the rows of several batches.
 
-``ptr``, int64 ``[B + 1]``, says where the rows of each batch begin.
+``ptr``, int64 ``[B + 1]``, has the start of each batch's rows.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,45 +31,45 @@ def batch_of(ptr: Tensor) -> Tensor:
     )
 
 
-# Where batches begin.
+# Starts of batches.
 
 
 def pointers(
     sizes: Sequence[int], device: torch.device | None = None
 ) -> Tensor:
-    """Returns where batches of these sizes begin."""
+    """Returns the starts of batches of these sizes."""
     ptr = torch.zeros(len(sizes) + 1, dtype=torch.int64)
     torch.cumsum(torch.tensor(sizes, dtype=torch.int64), 0, out=ptr[1:])
     return ptr if device in (None, ptr.device) else ptr.to(device)
 
 
 def sum_of(ptrs: Sequence[Tensor]) -> Tensor:
-    """Returns where batches begin that are concatenated batch by batch."""
+    """Returns the starts of batches that are concatenated batch by batch."""
     return torch.stack(tuple(ptrs)).sum(0)
 
 
 def dense_ptr(ptr: Tensor, size: int) -> Tensor:
-    """Returns where batches of one size begin, as many as ``ptr`` has."""
+    """Returns the starts of equal batches, as many as ``ptr`` has."""
     return torch.arange(ptr.numel(), device=ptr.device) * size
 
 
 def ptr_of_pointers(indptr: Tensor, ptr: Tensor) -> Tensor:
-    """Returns where batches begin in what ``indptr`` points into."""
+    """Returns the starts of batches in the target of ``indptr``."""
     return indptr[ptr].to(torch.int64)
 
 
 def ptr_of_mask(mask: Tensor, ptr: Tensor) -> Tensor:
-    """Returns where batches begin in ``rows[mask]``."""
+    """Returns the starts of batches in ``rows[mask]``."""
     return torch.nn.functional.pad(mask.cumsum(0), (1, 0))[ptr]
 
 
 def ptr_of_sorted(position: Tensor, ptr: Tensor) -> Tensor:
-    """Returns where batches begin in ascending positions."""
+    """Returns the starts of batches in ascending positions."""
     return torch.searchsorted(position, ptr)
 
 
 def ptr_of_rest(ptr: Tensor, first: Tensor) -> Tensor:
-    """Returns where batches begin without as many first rows of each."""
+    """Returns the starts of batches without the first rows of each."""
     sizes = (ptr.diff() - first.diff()).clamp(min=0)
     return torch.nn.functional.pad(sizes.cumsum(0), (1, 0))
 
@@ -83,16 +83,16 @@ def _offset(value: Tensor, ptr: Tensor, batch: Tensor) -> Tensor:
 
 
 def localize(position: Tensor, ptr: Tensor, batch: Tensor) -> Tensor:
-    """Makes positions in all rows those in the rows of each batch."""
+    """Converts positions in all rows to positions in each batch."""
     return position - _offset(position, ptr, batch)
 
 
 def globalize(position: Tensor, ptr: Tensor, batch: Tensor) -> Tensor:
-    """Makes positions in the rows of each batch those in all rows.
+    """Converts positions in each batch to positions in all rows.
 
     Raises:
-        IndexError: If a batch has no such row: it must not see that of
-            another one.
+        IndexError: If a batch has no such row, so that it cannot read another
+            batch's row.
     """
     begin, end = (
         _offset(position, ptr, batch),
@@ -116,7 +116,7 @@ def join(values: Sequence[Tensor], sizes: Sequence[Sequence[int]]) -> Tensor:
 
 
 def rest(value: Tensor, ptr: Tensor, first: Tensor) -> Tensor:
-    """Drops as many rows of each batch as ``first`` has, the first ones."""
+    """Drops the first rows of each batch, as many as ``first`` has."""
     batch = batch_of(ptr)
     number = torch.arange(value.shape[0], device=value.device) - ptr[batch]
     return value[number >= first.diff()[batch]]
@@ -133,25 +133,25 @@ def argsort(value: Tensor, sizes: list[int], descending: bool) -> Tensor:
 
 
 def cumsum(value: Tensor, ptr: Tensor, batch: Tensor) -> Tensor:
-    """Sums integers up to each row of its batch."""
+    """Returns cumulative sums of integers within each batch."""
     total = torch.nn.functional.pad(value.cumsum(0), (1, 0))
     return total[1:] - total[ptr[batch]]
 
 
 def tile(value: Tensor, ptr: Tensor) -> Tensor:
-    """Copies a value for each batch."""
+    """Repeats a value for each batch."""
     return value.repeat(ptr.numel() - 1, *[1] * (value.dim() - 1))
 
 
 def expand(value: Tensor, batch: Tensor, dim: int) -> Tensor:
-    """Gives each row the element of its batch, with ``dim`` dimensions."""
+    """Returns each row's batch element, with ``dim`` dimensions."""
     return value[batch].view(-1, *[1] * (dim - 1))
 
 
 def reduce(
     operator: Callable[..., Tensor], value: Tensor, sizes: list[int]
 ) -> Tensor:
-    """Reduces the rows of each batch to an element, as alone bit by bit."""
+    """Reduces the rows of each batch, bitwise equal to a single run."""
     return torch.stack([operator(part) for part in value.split(sizes)])
 
 
@@ -159,18 +159,18 @@ def reduce(
 
 
 def split(value: Tensor, sizes: list[int]) -> Sequence[Tensor]:
-    """Takes rows apart."""
+    """Splits rows by batch."""
     return value.split(sizes)
 
 
 def split_positions(value: Tensor, sizes: list[int], ptr: Tensor) -> Any:
-    """Takes positions apart, which are then those of each batch."""
+    """Splits positions by batch, relative to the batch."""
     parts = zip(value.split(sizes), ptr.tolist(), strict=False)
     return [part - begin for part, begin in parts]
 
 
 def split_pointers(value: Tensor, sizes: list[int], ptr: Tensor) -> Any:
-    """Takes pointers apart: each batch has one more than rows."""
+    """Splits pointers by batch, with one more than rows for each."""
     out, first = [], 0
     for size, begin in zip(sizes, ptr.tolist(), strict=False):
         out.append(value[first : first + size + 1] - begin)
@@ -179,19 +179,19 @@ def split_pointers(value: Tensor, sizes: list[int], ptr: Tensor) -> Any:
 
 
 def split_scalar(value: Tensor) -> Sequence[Tensor]:
-    """Takes one element for each batch."""
+    """Splits one element per batch."""
     return value.unbind()
 
 
 def split_size(sizes: list[int], more: int) -> list[int]:
-    """Takes one number for each batch."""
+    """Returns one number per batch."""
     return [size + more for size in sizes]
 
 
 def share(value: Any, ptr: Tensor) -> list[Any]:
-    """Gives each batch a value that is the same for all.
+    """Returns a shared value for each batch.
 
-    As copies, for what one batch does with it.
+    They are copies, as a batch may change its value.
     """
     more = range(ptr.numel() - 2)
     if not isinstance(value, Tensor):
@@ -200,7 +200,7 @@ def share(value: Any, ptr: Tensor) -> list[Any]:
 
 
 def give(value: Any, ptr: Tensor) -> list[Any]:
-    """Gives each batch an input that is the same for all."""
+    """Returns a shared input for each batch."""
     return [value] * (ptr.numel() - 1)
 
 
@@ -212,7 +212,7 @@ def _cat(parts: Sequence[Sequence[Tensor]], place: int) -> Tensor:
 
 
 def numbers(ptr: Tensor) -> Tensor:
-    """Returns the number of each row in its batch."""
+    """Returns the index of each row in its batch."""
     number = torch.arange(int(ptr[-1]), device=ptr.device)
     return number - ptr[batch_of(ptr)]
 
@@ -233,7 +233,7 @@ def walk(
     call_id: int,
     rest: dict[str, Any],
 ) -> tuple[Tensor, Tensor]:
-    """Walks from the seeds of each batch."""
+    """Runs walks from the seeds of each batch."""
     parts = [
         operator(seeds=s, key=k, call_id=call_id, **rest)
         for s, k in zip(seeds.split(sizes), key.split(1), strict=True)
@@ -253,7 +253,7 @@ def sample_neighbors(
     Returns:
         Tuple[torch.Tensor, ...]: The first five outputs of
         :func:`.ops.sample_neighbors`, with positions in the nodes and seeds of
-        all batches, and where the nodes and the edges of each begin.
+        all batches, and the starts of each batch's nodes and edges.
     """
     parts = [
         gsample.sample_neighbors(seeds=[s], key=k, call_id=call_id, **rest)
@@ -275,6 +275,6 @@ def sample_neighbors(
     )
 
 
-# They change nothing: what they read of the graph may be hoisted.
+# They have no side effects, so their reads of the graph may be hoisted.
 for _function in (walk, sample_neighbors):
     setattr(_function, 'is_pure', True)  # noqa: B010

@@ -1,4 +1,4 @@
-"""How many batches run together, found by measuring."""
+"""Search for the number of batches that run together, by measurement."""
 
 import statistics
 import threading
@@ -11,29 +11,28 @@ from torch import Tensor
 
 from torch_gsample.torch_private import TorchDispatchMode, tree_leaves
 
-#: How often each size is timed, and the first and the most that are tried.
+#: Rounds of timing per size, and the smallest and largest size.
 _ROUNDS, _FIRST, _LARGEST = 4, 8, 32
 
-#: Batches must be that much faster together than alone: never slower.
+#: Maximum time relative to single runs, so that it is never slower.
 _GAIN = 0.93
-#: More seeds may take more bytes than those that were measured.
+#: Factor for the memory of more seeds than were measured.
 _MARGIN = 1.1
-#: So much slower, two rounds are enough.
+#: Slowdown that is certain after two rounds.
 _LOSS = 1.15
 
 
 class SizeSearch:
-    """Chooses how many batches run together.
+    """Chooses the number of batches that run together.
 
-    Tries 8, 16, ... batches for as long as a batch becomes faster: what eight
-    do not gain, fewer do not. Runs of batches together and of as many alone
-    take turns, so that what else the machine does disturbs both. What is
-    gained is gained by the least of each, as what else it does only adds, and
-    in most of the turns.
+    Tries 8, 16, ... batches as long as the time per batch decreases: fewer
+    than eight do not gain if eight do not. Runs of batches together and one by
+    one alternate, so that other load affects both. A gain must show in the
+    minima of both, as other load only adds time, and in most of the rounds.
 
     Args:
         size (int or str): The number, or ``'auto'``.
-        budget (int, optional): Bytes that a run may take.
+        budget (int, optional): Maximum memory of a run in bytes.
     """
 
     def __init__(self, size: int | str, budget: int | None):
@@ -51,17 +50,17 @@ class SizeSearch:
 
     @property
     def size(self) -> int:
-        """How many batches a caller should have ready."""
+        """Number of batches that a caller should prepare."""
         return min(self._chosen or self._trying, self._most)
 
     @property
     def best(self) -> int:
-        """How many batches are known to be fastest together."""
+        """Number of batches known to be fastest together."""
         return min(self._chosen or self._fastest(), self._most)
 
     @property
     def is_decided(self) -> bool:
-        """Whether nothing is tried any more."""
+        """Whether the search has ended."""
         return self._chosen is not None
 
     @property
@@ -75,9 +74,9 @@ class SizeSearch:
             self._chosen = size
 
     def offer(self, count: int) -> None:
-        """Notes how many batches a caller has.
+        """Records the number of a caller's batches.
 
-        If they are always fewer than are tried, as many are.
+        If it is always below the tried number, it is tried instead.
         """
         with self._lock:
             if self._chosen is not None or count >= self._trying:
@@ -88,12 +87,12 @@ class SizeSearch:
                 self._trying, self._offered = max(self._offered), []
 
     def take(self, sizes: Sequence[int], tries: bool = True) -> int:
-        """How many of some batches run together next, by their seeds.
+        """Returns the number of batches that run together next.
 
         Args:
             sizes (List[int]): Numbers of seeds.
-            tries (bool, optional): Whether the search is asked; if not, only
-                the budget is.
+            tries (bool, optional): Whether the search decides; otherwise only
+                the budget does.
         """
         size = self.size if tries else self._most
         tries = tries and self._chosen is None
@@ -105,13 +104,13 @@ class SizeSearch:
             if count and not self._fits(seeds):
                 break
             count += 1
-        # As many as are tried, or as few as the budget is known to allow.
+        # As many as tried, or fewer if the budget is known to require it.
         return 1 if tries and count == len(sizes) < size else count
 
     def _fits(self, seeds: int) -> bool:
-        """Whether a number of seeds is within the budget, as far as is known.
+        """Whether a number of seeds is known to be within the budget.
 
-        Nothing is known of far more seeds than were measured.
+        Far more seeds than measured are not.
         """
         if self._budget is None:
             return True
@@ -120,24 +119,24 @@ class SizeSearch:
         return known and margin * seeds * self._bytes_per_seed <= self._budget
 
     def wants_memory(self, sizes: Sequence[int]) -> bool:
-        """Whether to measure a run's memory: that of more seeds than yet."""
+        """Whether to measure a run's memory: if it has more seeds than yet."""
         return self._budget is not None and sum(sizes) > self._measured
 
     def note_memory(self, sizes: Sequence[int], peak: int) -> None:
-        """Notes how many bytes a run took."""
+        """Records the memory of a run."""
         with self._lock:
             seeds = max(sum(sizes), 1)
             self._measured = max(self._measured, seeds)
             self._bytes_per_seed = max(self._bytes_per_seed, peak / seeds)
             over = not self._fits(2 * seeds)
             if self._chosen is None and len(sizes) < self._trying and over:
-                self._trying = len(sizes)  # nothing larger can be tried
+                self._trying = len(sizes)  # no larger size can be tried
                 self._most = len(sizes)
                 if len(sizes) == 1:
                     self._choose()
 
     def note_failure(self, size: int) -> None:
-        """Notes that as many batches do not run together."""
+        """Records that this number of batches cannot run together."""
         with self._lock:
             self._most = max(size // 2, 1)
             if self._chosen is None:
@@ -146,10 +145,10 @@ class SizeSearch:
     def note_time(
         self, size: int, seconds: float, counts: bool = True
     ) -> None:
-        """Notes how long a run took, and decides if that is enough.
+        """Records the time of a run, and decides if that is enough.
 
         Args:
-            size (int): How many batches it had.
+            size (int): Its number of batches.
             seconds (float): Its time.
             counts (bool, optional): Whether later runs take as long.
         """
@@ -179,9 +178,9 @@ class SizeSearch:
                 self._next(gain)
 
     def _next(self, gain: float) -> None:
-        """Notes the gain of a size, and tries the next one if it may pay."""
+        """Records the gain of a size, and tries the next one if promising."""
         size = self._trying
-        # Noise may hide a small gain, which is larger for more batches.
+        # Noise may hide a small gain, which grows with more batches.
         better = gain < 1.05 * min(self._gains.values())
         self._gains[size] = gain
         self._together, self._alone = [], []
@@ -199,9 +198,9 @@ class SizeSearch:
 
 
 class Memory(TorchDispatchMode):
-    """Counts the bytes of the tensors that operators return.
+    """Counts the memory of tensors that operators return.
 
-    ``peak`` is how many there were at a time at most.
+    ``peak`` is the maximum at any time.
     """
 
     def __init__(self) -> None:

@@ -1,8 +1,8 @@
-"""What reads of a graph on disk become when a program samples several batches.
+"""Super-batch rules for reads of a graph on disk.
 
-A block that several batches need is then read once, and by one plan: random
-reads, merged ones, or a stream. The compiler does not import ``storage``, so
-its operators go by their names.
+A block that several batches need is read once, by one plan: random reads,
+merged reads, or a stream. The compiler does not import ``storage``, so its
+operators are found by name.
 """
 
 from torch.fx import Node

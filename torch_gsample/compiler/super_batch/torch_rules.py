@@ -1,4 +1,4 @@
-"""What torch's operators become when a program samples several batches."""
+"""Super-batch rules of torch's operators."""
 
 import math
 import operator
@@ -23,7 +23,7 @@ from torch_gsample.torch_private import OpOverload, schema_of
 
 Rule = Callable[[Rewrite, Node], Any]
 
-#: The rule of each operator or its name, which says what a node becomes.
+#: Rules by operator or name; a rule returns the value of a node.
 RULES: dict[Any, Rule] = {}
 
 
@@ -45,7 +45,7 @@ def rule_of(target: Any) -> Rule | None:
 
 
 def arguments(node: Node) -> dict[str, Any]:
-    """The arguments of an operator by name, defaults included."""
+    """Returns the arguments of an operator by name, with defaults."""
     target: Any = node.target
     given = dict(node.kwargs)
     names = [a.name for a in schema_of(target).arguments]
@@ -66,12 +66,12 @@ _ARITHMETIC = {
     operator.floordiv,
     operator.mod,
     operator.pow,
-    aten.floor_divide.default,  # which torch does not mark as such
+    aten.floor_divide.default,  # not tagged by torch
 }
 
 
 def is_pointwise(node: Node) -> bool:
-    """Whether each element of a result comes of those at its position."""
+    """Whether each result element depends on elements at its position only."""
     target = node.target
     if target in _ARITHMETIC:
         return isinstance(example(node), Tensor)
@@ -79,14 +79,14 @@ def is_pointwise(node: Node) -> bool:
         if schema_of(target).is_mutable:
             return False
         tagged = torch.Tag.pointwise in target.tags
-        # with scalars; of a mask alone, it gives positions
+        # with scalars; of a mask only, it returns positions
         where = target.overloadpacket is aten.where and len(node.args) == 3
         return tagged or where
     return False
 
 
 def pointwise(rewrite: Rewrite, node: Node) -> Value:
-    """The operator itself: scalars are given to the rows of their batch."""
+    """Returns the operator itself, with scalars expanded to rows."""
     values = {n: rewrite[n] for n in node.all_input_nodes}
     if any(not isinstance(value, Value) for value in values.values()):
         raise NoRule('sizes are used with tensors')
@@ -117,7 +117,7 @@ def _operand(
 ) -> Node:
     tensor = example(node)
     if value.kind == 'scalar':
-        # One number never widens the type of a vector, nor may many do.
+        # A scalar never widens a vector's dtype, so many must not either.
         dtype = torch.result_type(example(vector), tensor)
         if tensor.dtype == dtype or not tensor.is_floating_point():
             dtype = tensor.dtype
@@ -143,7 +143,7 @@ def _operand(
 
 
 def tiled(rewrite: Rewrite, node: Node, axis: Axis) -> Node:
-    """Copies a constant for each batch."""
+    """Repeats a constant for each batch."""
     tensor = example(node)
     like = rewrite.vector_like(tensor.dtype, *tensor.shape[1:])
     return rewrite.call(segments.tile, node, axis.ptr, like=like)
@@ -189,7 +189,7 @@ def _reshape(rewrite: Rewrite, node: Node) -> Value:
 
 
 def flat(rewrite: Rewrite, value: Value, tensor: Tensor) -> Value:
-    """All elements of each row, one after another."""
+    """Returns all elements of each row, flattened."""
     assert value.axis is not None
     if tensor.dim() == 1:
         return value
@@ -230,7 +230,7 @@ def _concatenate(rewrite: Rewrite, node: Node) -> Value:
         return Value(rewrite.copy(node, changed), values[0].axis)
     if stacks or given['dim'] != 0:
         raise NoRule('rows of batches are stacked')
-    # Nothing of a batch comes of an empty part, but its type.
+    # Empty parts only contribute their dtype.
     some = [v for v in values if not rewrite.is_dense(v.axis, 0)] or values[:1]
     if len({example(value.node).dtype for value in values}) > 1:
         some = values
@@ -244,7 +244,7 @@ def _concatenate(rewrite: Rewrite, node: Node) -> Value:
 
 
 def _begins_with_zero(rewrite: Rewrite, nodes: Sequence[Node]) -> bool:
-    """Whether a zero comes before where the rows of an axis end."""
+    """Whether a zero precedes the ends of an axis's rows."""
     zero = nodes[0].target is aten.zeros.default
     return (
         len(nodes) == 2
@@ -255,7 +255,7 @@ def _begins_with_zero(rewrite: Rewrite, nodes: Sequence[Node]) -> bool:
 
 
 def in_batches(rewrite: Rewrite, node: Node, values: Sequence[Value]) -> Value:
-    """Rows after rows, in each batch."""
+    """Concatenates rows within each batch."""
     into = values[0].into
     same = all(value.into is into for value in values)
     nodes = [v.node if same else rewrite.local(v) for v in values]
@@ -295,7 +295,7 @@ def _along_rows(rewrite: Rewrite, node: Node) -> Value:
     aten.all.default,
 )
 def _number(rewrite: Rewrite, node: Node) -> Value:
-    """A number of each batch, of the same operator: equal bit by bit."""
+    """Returns a number per batch by the same operator, bitwise equal."""
     value = rewrite.vector(args_of(node)[0])
     if len(args_of(node)) > 1 or node.kwargs or value.axis is None:
         raise NoRule('only reductions without options are known')

@@ -1,18 +1,17 @@
-"""What the values of a program become when it samples several batches.
+"""Values of a program that samples several batches.
 
 ======================  ====================================================
 constant                one value for all batches
-vector over an axis     the rows of all batches, one batch after another
-pointers over an axis   as vectors, with one more element than the axis has
+vector over an axis     the concatenated rows of all batches
+pointers over an axis   like vectors, with one more element than the axis
 scalar                  one element for each batch
 size of an axis         a number for each batch
-weights                 what only operators of weighted draws read
+weights                 read by operators of weighted draws only
 ======================  ====================================================
 
 Integers that are positions in an axis are positions in the rows of *all*
-batches while a program runs: to gather, to scatter and to compare them then
-needs no look at batches. A batch gets its own positions when results are
-taken apart.
+batches while a program runs, so gathers, scatters and comparisons need not
+consider batches. Results contain positions in their own batch.
 """
 
 import operator
@@ -29,20 +28,20 @@ from torch_gsample.torch_private import schema_of, unknown_size
 
 
 def args_of(node: Node) -> tuple[Any, ...]:
-    """The arguments of a node."""
+    """Returns the arguments of a node."""
     return node.args
 
 
 class NoRule(Exception):
-    """A node of a program has no rule; the message says which, and why."""
+    """A node of a program has no rule; the message has the reason."""
 
 
 @dataclass(eq=False)
 class Axis:
-    """A dimension along which the batches lie one after another.
+    """A dimension along which batches are concatenated.
 
     Args:
-        ptr (Node): int64 ``[B + 1]``, where each batch begins.
+        ptr (Node): int64 ``[B + 1]``, the start of each batch.
     """
 
     ptr: Node
@@ -53,14 +52,13 @@ class Value:
     """A tensor of all batches.
 
     Args:
-        node (Node): What computes it.
-        axis (Axis, optional): Along which batches lie; a constant if not
-            given.
-        into (Axis, optional): In which its integers are positions.
-        kind (str, optional): ``'vector'``, ``'pointers'``, ``'ends'`` (the
+        node (Node): The node that computes it.
+        axis (Axis, optional): The axis of batches; None for a constant.
+        into (Axis, optional): The axis in which its integers are positions.
+        kind (str, optional): ``'vector'``, ``'pointers'``, ``'ends'`` (all
             pointers but the first), ``'scalar'`` or ``'weights'``.
-        counts (Axis, optional): The axis whose rows it counts: as many rows
-            of this axis belong to each element.
+        counts (Axis, optional): The axis whose rows it counts: the number of
+            rows that belong to each element.
     """
 
     node: Node
@@ -77,7 +75,7 @@ class Value:
 
 @dataclass(frozen=True)
 class Size:
-    """How many rows of an axis each batch has, plus a number."""
+    """Number of rows of an axis in each batch, plus a constant."""
 
     axis: Axis
     more: int = 0
@@ -85,30 +83,30 @@ class Size:
 
 @dataclass(frozen=True)
 class Parts:
-    """What an operator returns that returns several values."""
+    """Values of an operator with several results."""
 
     values: tuple[Value | None, ...]
 
 
 class Rewrite:
-    """A program that is rewritten, and what its values have become.
+    """A program during the rewrite, with the new values of its nodes.
 
-    New nodes stand before the node that is rewritten.
+    New nodes precede the node that is rewritten.
 
     Args:
         graph (Graph): The program.
-        ptr (Node): Where the batches of the inputs begin.
+        ptr (Node): The start of each batch's inputs.
     """
 
     def __init__(self, graph: Graph):
         self.graph = graph
         self.known: dict[Node, Any] = {}
         self.made: list[Node] = []
-        #: The number of the draw of each key.
+        #: The call id of each key.
         self.numbers: dict[Node, Node] = {}
         self._cache: dict[Any, Any] = {}
         self.first: Axis | None = None
-        #: What an axis is of, if its rows are those of others.
+        #: Source axes of an axis with joined rows.
         self.joined: dict[Axis, tuple[Axis, ...]] = {}
 
     # Nodes.
@@ -128,7 +126,7 @@ class Rewrite:
         return node
 
     def copy(self, node: Node, changed: dict[Node, Any] | None = None) -> Node:
-        """Adds a call like that of a node, with operands as they became."""
+        """Adds a copy of a node's call, with rewritten operands."""
         changed = changed or {}
 
         def operand(n: Node) -> Any:
@@ -139,7 +137,7 @@ class Rewrite:
         return copied
 
     def operand(self, node: Node) -> Any:
-        """What a node is in operators that know of no batches."""
+        """Returns a node's new operand for operators without batches."""
         value = self.known[node]
         if isinstance(value, Size):
             return self.total(value)
@@ -156,16 +154,16 @@ class Rewrite:
     # Axes.
 
     def pointer_like(self) -> Tensor:
-        """An example of where batches begin."""
+        """Returns an example of starts of batches."""
         assert self.first is not None
         return example(self.first.ptr)
 
     def size_like(self) -> Any:
-        """An example of a size that nothing is known of."""
+        """Returns an example of an unknown size."""
         return unknown_size(self.pointer_like())
 
     def total(self, size: Size) -> Node:
-        """How many rows all batches have together."""
+        """Returns the number of rows of all batches together."""
         node = self.once(
             ('total', size.axis),
             lambda: self.call(
@@ -182,7 +180,7 @@ class Rewrite:
         )
 
     def batch(self, axis: Axis) -> Node:
-        """The number of the batch of each row of an axis."""
+        """Returns the batch of each row of an axis."""
         return self.once(
             ('batch', axis),
             lambda: self.call(
@@ -191,23 +189,23 @@ class Rewrite:
         )
 
     def lengths(self, axis: Axis) -> Node:
-        """How many rows each batch has, as a list."""
+        """Returns the number of rows of each batch, as a list."""
         return self.once(
             ('lengths', axis),
             lambda: self.call(segments.lengths, axis.ptr, like=None),
         )
 
     def vector_like(self, dtype: torch.dtype, *more: int) -> Tensor:
-        """An example of a vector that nothing is known of."""
+        """Returns an example of a vector of unknown size."""
         ptr = self.pointer_like()
         return ptr.new_empty((self.size_like(), *more), dtype=dtype)
 
     def axis(self, target: Any, *args: Any) -> Axis:
-        """Makes an axis, by a function that returns where batches begin."""
+        """Creates an axis, by a function that returns starts of batches."""
         return Axis(self.call(target, *args, like=self.pointer_like()))
 
     def dense(self, size: Any) -> Axis:
-        """The axis of as many rows of each batch."""
+        """Returns the axis of equally many rows per batch."""
         assert self.first is not None
         ptr = self.first.ptr
         return self.once(
@@ -215,15 +213,15 @@ class Rewrite:
         )
 
     def is_dense(self, axis: Axis, size: Any) -> bool:
-        """Whether all batches have as many rows of an axis."""
+        """Whether all batches have this number of rows of an axis."""
         return self._cache.get(('dense', size)) is axis
 
     def of_pointers(self, indptr: Node, axis: Axis) -> Axis:
-        """The axis that pointers over another one point into."""
+        """Returns the axis into which pointers over another one point."""
         return self.axis(segments.ptr_of_pointers, indptr, axis.ptr)
 
     def held(self, mask: Value) -> Axis:
-        """The axis of the rows for which a mask holds."""
+        """Returns the axis of the rows selected by a mask."""
         assert mask.axis is not None
         ptr = mask.axis.ptr
         return self.once(
@@ -237,7 +235,7 @@ class Rewrite:
         return self.known[node]
 
     def vector(self, node: Any) -> Value:
-        """A value that is a vector over an axis."""
+        """Returns a value that must be a vector over an axis."""
         value = self.known.get(node) if isinstance(node, Node) else None
         if (
             not isinstance(value, Value)
@@ -248,9 +246,9 @@ class Rewrite:
         return value
 
     def rows(self, node: Any) -> Value:
-        """A vector over an axis: one that all batches share is of each.
+        """Returns a vector over an axis; a shared vector is repeated.
 
-        So are the frontiers of types that have no seeds.
+        The frontiers of types without seeds are shared vectors.
         """
         value = self.known.get(node) if isinstance(node, Node) else None
         if (
@@ -277,7 +275,7 @@ class Rewrite:
         return Value(copies, axis)
 
     def _dense_like(self, vector: Node) -> Axis:
-        """The axis of as many rows of each batch as a constant has."""
+        """Returns the axis of a constant's rows, repeated per batch."""
         assert self.first is not None
         size = self.call(
             torch.ops.aten.sym_size.int,
@@ -288,7 +286,7 @@ class Rewrite:
         return self.axis(segments.dense_ptr, self.first.ptr, size)
 
     def constant(self, node: Any) -> Any:
-        """An operand that is the same for all batches."""
+        """Returns an operand that is the same for all batches."""
         if isinstance(node, Node):
             value = self.known[node]
             if not isinstance(value, Value) or not value.is_constant:
@@ -297,7 +295,7 @@ class Rewrite:
         return node
 
     def local(self, value: Value) -> Node:
-        """Integers as each batch has them, positions in its own rows."""
+        """Returns integers as positions in their own batch."""
         into, axis = value.into, value.axis
         if into is None:
             return value.node
@@ -316,7 +314,7 @@ class Rewrite:
         )
 
     def positions(self, value: Value, into: Axis) -> Node:
-        """Integers as positions in the rows of all batches."""
+        """Returns integers as positions in the rows of all batches."""
         if value.into is into:
             return value.node
         assert value.axis is not None

@@ -1,4 +1,4 @@
-"""Batches of seed edges: their ends, negatives and labels, as PyG has them."""
+"""Batches of seed edges: end nodes, negatives and labels in PyG's form."""
 
 import math
 from typing import Any
@@ -21,7 +21,7 @@ from torch_gsample.samplers.output import pyg as output
 
 
 class LinkBatch:
-    """Seed edges on their way through a sampler.
+    """Seed edges of a batch, from the loader's input to PyG's output.
 
     Positives come first; negative ``m`` belongs to positive
     ``m % num_pos``.
@@ -29,7 +29,7 @@ class LinkBatch:
     Args:
         inputs (EdgeSamplerInput): The seed edges.
         sampling (NegativeSampling, optional): How to sample negatives.
-        name (str, optional): The sampler, for messages.
+        name (str, optional): The sampler, for errors.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class LinkBatch:
 
     @property
     def is_triplet(self) -> bool:
-        """Whether negatives are destinations for the positive sources."""
+        """Whether negatives are destinations of the positive sources."""
         return self.sampling is not None and bool(self.sampling.is_triplet())
 
     @property
@@ -99,7 +99,7 @@ class LinkBatch:
         self._append(positive, src, dst)
 
     def _append(self, positive: Tensor, src: Tensor, dst: Tensor) -> None:
-        """Appends negatives for some of the seed edges, and their labels."""
+        """Appends negatives of some seed edges, and their labels."""
         self.dst = torch.cat([self.dst, dst])
         self.dst_positive = torch.cat([self.dst_positive, positive])
         if self.is_triplet:
@@ -149,7 +149,7 @@ class LinkBatch:
         return nodes, times
 
     def label(self, out: Any, graph: Graph, disjoint: bool) -> None:
-        """Adds PyG's metadata, and names trees after their seed edge."""
+        """Adds PyG's metadata, and numbers trees by their seed edge."""
         if disjoint and self.edge_type is None:
             out.batch = _lookup(self._positives[None], out.batch)
         elif disjoint:
@@ -177,7 +177,7 @@ class LinkBatch:
         )
 
     def _tree_positive(self, graph: Graph) -> Tensor:
-        """Returns the seed edge of each tree; types number them in order."""
+        """Returns the seed edge of each tree. Trees follow the node types."""
         return torch.cat(
             [
                 self._positives[t]
@@ -189,9 +189,9 @@ class LinkBatch:
     def exclude_edges(
         self, out: Any, graph: Graph, disjoint: bool, reverse: bool
     ) -> None:
-        """Takes the positive edges out of a sampled subgraph.
+        """Removes the positive edges from a sampled subgraph.
 
-        With disjoint trees, each edge is removed from its own trees.
+        With disjoint trees, an edge is removed from its own trees only.
         """
         src, dst = self.inputs.row, self.inputs.col
         trees = self._tree_positive(graph) if disjoint else None
@@ -238,7 +238,7 @@ class LinkBatch:
         if batch is not None:
             trees = torch.arange(self.num_pos, device=device)
             parts.append(torch.cat([batch[col], trees]))
-        for part in parts:  # numbered densely: products stay small
+        for part in parts:  # dense ids keep the products small
             values, number = part.unique(return_inverse=True)
             code = (code * values.numel() + number).unique(
                 return_inverse=True
@@ -247,15 +247,15 @@ class LinkBatch:
 
 
 def _lookup(values: Tensor, index: Tensor) -> Tensor:
-    """Values of the host, for an index that may be on a GPU."""
+    """Indexes values on the host by an index that may be on a GPU."""
     return values.to(index.device)[index]
 
 
 def is_reverse(edge_type: Any, other: Any) -> bool:
     """Whether an edge type holds the reverse edges of another one.
 
-    It does by PyG's naming, ``rev_<relation>``, and a relation among nodes
-    of one type can hold its own reverse edges.
+    By PyG's naming it is called ``rev_<relation>``. A relation between nodes
+    of one type may also hold its own reverse edges.
     """
     if (edge_type[0], edge_type[2]) != (other[2], other[0]):
         return False

@@ -1,4 +1,4 @@
-"""Negative destinations that keep the source of their seed edge."""
+"""Negative destinations for the sources of seed edges."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,7 +14,7 @@ from torch_gsample.samplers.link.sampling import NegativeSampling
 
 @dataclass(frozen=True)
 class SeedEdges:
-    """The seed edges of a batch, and which of them each negative is for.
+    """The seed edges of a batch, and the seed edge of each negative.
 
     Args:
         edge_type (Tuple[str, str, str], optional): Their type.
@@ -22,7 +22,7 @@ class SeedEdges:
         dst (torch.Tensor): int64 ``[num_pos]``.
         time (torch.Tensor, optional): int64 ``[num_pos]``.
         positive (torch.Tensor): int64 ``[n]``, the seed edge of each negative.
-        ids (torch.Tensor): int64 ``[n]``, by which they draw.
+        ids (torch.Tensor): int64 ``[n]``, the ids that key the draws.
     """
 
     edge_type: Any
@@ -33,7 +33,7 @@ class SeedEdges:
     ids: Tensor
 
     def part(self, mask: Tensor) -> 'SeedEdges':
-        """Returns the same edges with some of the negatives."""
+        """Returns the same edges with the negatives of ``mask``."""
         positive, ids = self.positive[mask], self.ids[mask]
         return replace(self, positive=positive, ids=ids)
 
@@ -51,13 +51,13 @@ def draw_destinations(
         torch.Tensor: int64 ``[n]``.
 
     Raises:
-        ValueError: If there is none for a source, or options contradict each
+        ValueError: If a source has no candidate, or options contradict each
             other.
     """
     if sampling.among == 'batch':
         out = _draw_in_batch(negatives, edges, times, key)
         none = out < 0
-        if bool(none.any()):  # the graph has others
+        if bool(none.any()):  # fall back to the graph
             out[none] = _draw_in_graph(
                 negatives, sampling, edges.part(none), times, key
             )
@@ -100,7 +100,7 @@ def _draw_in_graph(
 def _draw_in_sets(
     sets: tuple[Tensor, Tensor], edges: SeedEdges, key: Tensor
 ) -> Tensor:
-    """Draws from the set of each source, uniformly to 53 bits."""
+    """Draws from the set of each source, uniformly with 53 bits."""
     indptr, indices = sets
     src = edges.src[edges.positive]
     if len(src) and int(src.max()) >= len(indptr) - 1:
@@ -123,12 +123,13 @@ def _draw_in_sets(
 def _draw_in_batch(
     negatives: Negatives, edges: SeedEdges, times: Times, key: Tensor
 ) -> Tensor:
-    """Draws among the destinations of the seed edges, but for the own one.
+    """Draws among the destinations of the other seed edges.
 
-    What is rejected is drawn again; where that goes on, candidates are listed.
+    Rejected draws are repeated; after ``MAX_REDRAWS`` of them, candidates are
+    listed.
 
     Returns:
-        torch.Tensor: int64 ``[n]``, -1 where the batch has no other one.
+        torch.Tensor: int64 ``[n]``, -1 if the batch has no candidate.
     """
     edge_type, dst = edges.edge_type, edges.dst
     own, src = dst[edges.positive], edges.src[edges.positive]

@@ -1,4 +1,4 @@
-"""Negative nodes for link prediction, drawn like everything else by key."""
+"""Negative nodes for link prediction, drawn by key."""
 
 import math
 from typing import Any, Literal
@@ -16,19 +16,19 @@ from torch_gsample.samplers.attributes import Times
 from torch_gsample.samplers.link.unseen import SeenEdges
 from torch_gsample.snapshot import Snapshot
 
-#: How often a source that is linked to everything is drawn again.
+#: Maximum number of draws of a source whose destinations are all neighbours.
 MAX_REDRAWS = 16
 
 
 class Negatives:
-    """Draws ends of edges that do not exist (or need not exist).
+    """Draws the end nodes of negative edges.
 
     Args:
         graph (Graph): The graph.
-        true_negatives (bool or str): Whether edges of the graph are no
-            negatives; ``'uniform'`` if each pair that is no edge is as likely,
-            ``'unseen'`` if edges are that come later.
-        name (str, optional): The sampler, for messages.
+        true_negatives (bool or str): Whether negatives are never edges of the
+            graph. ``'uniform'``: uniform over all pairs that are not edges.
+            ``'unseen'``: may be edges later than the time of the seed edge.
+        name (str, optional): The sampler, for errors.
 
     Raises:
         TypeError: If ``true_negatives`` is anything else.
@@ -57,12 +57,12 @@ class Negatives:
             self.prepare(None)
 
     def prepare(self, edge_type: Any) -> None:
-        """Builds what true negatives of an edge type need.
+        """Builds the tables of an edge type's true negatives.
 
-        It happens at the first draw otherwise, in each worker for itself.
+        Without this call, each worker builds them at its first draw.
 
         Raises:
-            ValueError: If it needs times that there are not.
+            ValueError: If the edge type has no times and needs them.
         """
         if not self.true_negatives or edge_type in self._neighbors:
             return
@@ -94,7 +94,7 @@ class Negatives:
             self._seen[edge_type] = SeenEdges(csc)
 
     def _count_non_edges(self, by_source: CSC, dst: Any) -> Tensor:
-        """Returns how many pairs up to each source are no edges."""
+        """Returns the cumulated numbers of non-edges of the sources."""
         row, source = by_source.indices, by_source.col()
         repeated = (row[1:] == row[:-1]) & (source[1:] == source[:-1])
         distinct = by_source.indptr.diff()
@@ -107,20 +107,20 @@ class Negatives:
         )
 
     def neighbors(self, edge_type: Any) -> CSC | None:
-        """Returns the destinations that are no negatives of each source.
+        """Returns the destinations that are not negatives, for each source.
 
-        Ascending, and none where edges may be negatives.
+        They ascend. None if edges may be negatives.
         """
         return self._neighbors.get(edge_type)
 
     def check_weights(
         self, edge_type: Any, sampling: NegativeSampling | None
     ) -> None:
-        """Checks that there is one weight for each node, where there may be.
+        """Checks that there is one weight for each node.
 
         Raises:
-            ValueError: If there is another number of weights, or
-                weights for uniform pairs.
+            ValueError: If the number of weights is wrong, or if uniform pairs
+                have weights.
         """
         if sampling is None:
             return
@@ -165,7 +165,7 @@ class Negatives:
             Tuple[torch.Tensor, torch.Tensor]: int64 ``[n]`` each.
 
         Raises:
-            ValueError: If there is no non-edge to draw.
+            ValueError: If no pair was found.
         """
 
         def draw_source(part: Tensor, call_id: int) -> Tensor:
@@ -327,7 +327,7 @@ class Negatives:
     def is_seen(
         self, edge_type: Any, src: Tensor, dst: Tensor, time: Tensor | None
     ) -> Tensor:
-        """Whether pairs are edges up to a time; never, if nobody asks."""
+        """Whether pairs are edges up to a time; false unless ``'unseen'``."""
         if not self.is_unseen:
             return torch.zeros_like(dst, dtype=torch.bool)
         time = self._time_of(edge_type, time)
@@ -348,7 +348,7 @@ class Negatives:
         weight: Tensor | None,
         order: Tensor | None,
     ) -> Tensor | None:
-        """Returns cumulated weights, computed once for a weight's value."""
+        """Returns cumulated weights, cached until a weight changes."""
         if weight is None:
             return None
         place = node_type, end, order is not None
@@ -370,5 +370,5 @@ class Negatives:
 
 
 def num_negatives(num_positives: int, sampling: NegativeSampling) -> int:
-    """Returns how many negatives PyG samples for some positives."""
+    """Returns the number of negatives that PyG samples for some positives."""
     return math.ceil(num_positives * sampling.amount)

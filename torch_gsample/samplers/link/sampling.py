@@ -1,4 +1,4 @@
-"""What negatives a link loader takes, and where they come from."""
+"""Negatives of a link loader: given ones, and the source of drawn ones."""
 
 import math
 from typing import Any, Literal
@@ -15,31 +15,31 @@ Candidates = tuple[Tensor, Tensor]
 
 
 class NegativeSampling(pyg.NegativeSampling):
-    """PyG's ``NegativeSampling``, with the negatives that links train with.
+    """PyG's ``NegativeSampling`` with hard, in-batch and shared negatives.
 
-    Negatives are destinations for the sources of the seed edges, but for those
-    of PyG's ``'binary'`` mode that come from the graph: there both ends are
-    drawn. With ``'binary'``, they are edges with label 0; with ``'triplet'``
-    the columns of ``dst_neg_index``. Given ones come first.
+    PyG's ``'binary'`` mode draws both ends of a negative from the graph. In
+    all other cases, negatives are destinations for the sources of the seed
+    edges. With ``'binary'``, they are edges with label 0; with ``'triplet'``,
+    the columns of ``dst_neg_index``, given ones first.
 
     Args:
         mode (str): ``'binary'`` or ``'triplet'``.
-        amount (int or float, optional): How many to draw for each seed edge;
-            may be 0 where some are given.
+        amount (int or float, optional): Number of negatives to draw for each
+            seed edge; may be 0 if there are given ones.
         src_weight (torch.Tensor, optional): As in PyG.
         dst_weight (torch.Tensor, optional): As in PyG.
         given (torch.Tensor, optional): int64 ``[num_seed_edges, m]``, hard
             negatives: destinations of each seed edge, by its ``input_id``.
-            They are taken as they are, edges or not.
-        among (str or Tuple[torch.Tensor, torch.Tensor], optional): Where the
-            drawn ones come from: all nodes of the type (``'graph'``), the
-            destinations of the other seed edges of the batch (``'batch'``,
-            as often as they have them; from the graph where there is no other
-            one), or a set for each source, as compressed rows ``(indptr
-            [num_src_nodes + 1], indices)``. A set is taken as it is, edges or
-            not.
-        shared (bool, optional): Whether all seed edges of a batch have the
-            same ones, so that a batch samples around few of them.
+            They may be edges of the graph.
+        among (str or Tuple[torch.Tensor, torch.Tensor], optional): Candidates
+            of drawn negatives: all nodes of the type (``'graph'``), the
+            destinations of the other seed edges in the batch (``'batch'``, in
+            proportion to their frequency; all nodes if there is no other
+            one), or a set for each source as compressed rows ``(indptr
+            [num_src_nodes + 1], indices)``. Sets may contain edges of the
+            graph.
+        shared (bool, optional): Whether all seed edges of a batch share their
+            negatives, so that the batch has fewer seeds.
 
     Raises:
         TypeError: If an argument has the wrong type.
@@ -87,7 +87,7 @@ class NegativeSampling(pyg.NegativeSampling):
 
     @property
     def keeps_sources(self) -> bool:
-        """Whether drawn negatives have the sources of the seed edges."""
+        """Whether drawn negatives keep the sources of the seed edges."""
         return self.is_triplet() or self.among != 'graph' or self.shared
 
     def of_seeds(self, ids: Tensor) -> Tensor | None:
@@ -97,10 +97,10 @@ class NegativeSampling(pyg.NegativeSampling):
             ids (torch.Tensor): int64 ``[n]``, the ids of the seed edges.
 
         Returns:
-            torch.Tensor: int64 ``[m * n]``, or none.
+            torch.Tensor: int64 ``[m * n]``, or None.
 
         Raises:
-            IndexError: If there are none for an id.
+            IndexError: If an id has no given negatives.
         """
         if self.given is None:
             return None
@@ -121,7 +121,7 @@ class NegativeSampling(pyg.NegativeSampling):
 
 
 def of_pyg(sampling: Any) -> NegativeSampling | None:
-    """Returns what PyG takes for ``neg_sampling`` with our fields."""
+    """Returns PyG's ``neg_sampling`` argument with our fields."""
     known = pyg.NegativeSampling.cast(sampling)
     if known is None or isinstance(known, NegativeSampling):
         return known
@@ -131,13 +131,13 @@ def of_pyg(sampling: Any) -> NegativeSampling | None:
 
 
 def check_given(name: str, sampling: Any, edges: Any) -> None:
-    """Checks that a loader's seed edges have their given negatives.
+    """Checks that each seed edge of a loader has a row of given negatives.
 
     Raises:
-        ValueError: If there is another number of rows.
+        ValueError: If the number of rows is wrong.
     """
     given = getattr(sampling, 'given', None)
-    # Ids of a user may be any of the rows.
+    # A user's own ids may select any rows.
     if given is None or edges.input_id is not None:
         return
     if given.size(0) != edges.row.numel():

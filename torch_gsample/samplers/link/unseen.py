@@ -1,4 +1,4 @@
-"""Destinations that a source has no edge to yet, at a time."""
+"""Destinations without an edge from a source up to a time."""
 
 from collections.abc import Callable
 
@@ -8,12 +8,12 @@ from torch import Tensor
 from torch_gsample import ops
 from torch_gsample.csc import CSC
 
-#: So often what was seen is drawn again; then candidates are listed.
+#: Maximum number of draws. After them, candidates are listed.
 _TRIES = 64
 
 
 class SeenEdges:
-    """Since when there is an edge between two nodes.
+    """The time of the first edge between two nodes.
 
     Args:
         csc (CSC): A relation with times, destinations as columns.
@@ -31,7 +31,7 @@ class SeenEdges:
         self._pairs, self._since = key[first], time[first]
 
     def has(self, src: Tensor, dst: Tensor, time: Tensor) -> Tensor:
-        """Whether there is an edge of each pair up to a time."""
+        """Whether each pair has an edge up to a time."""
         key = src * self._size + dst
         if self._pairs.numel() == 0:
             return torch.zeros_like(key, dtype=torch.bool)
@@ -57,18 +57,18 @@ class SeenEdges:
         """Draws a destination for each source.
 
         Args:
-            draw (Callable): Draws for some items, seen ones, too, with a call
-                id.
-            candidates (Callable): Returns the nodes that an item may draw,
-                and their weights.
+            draw (Callable): Draws for some items with a call id, without
+                rejection of seen destinations.
+            candidates (Callable): Returns the candidates of an item, and
+                their weights.
             src (torch.Tensor): int64 ``[n]``.
             time (torch.Tensor): int64 ``[n]``.
-            ids (torch.Tensor): int64 ``[n]``, by which items draw.
+            ids (torch.Tensor): int64 ``[n]``, the ids that key the draws.
             key (torch.Tensor): int64 ``[1, 3]``.
-            call_id (int): The number of the draw.
+            call_id (int): Id of the draw.
 
         Returns:
-            torch.Tensor: int64 ``[n]``; -1 where all candidates were seen.
+            torch.Tensor: int64 ``[n]``; -1 if all candidates were seen.
         """
         out, todo = torch.full_like(src, -1), torch.arange(len(src))
         first = call_id * (_TRIES + 1)

@@ -1,1 +1,1 @@
-"""Samples neighbours hop by hop."""
+"""Neighbour sampling, hop by hop."""

@@ -1,4 +1,4 @@
-"""PyG's sampler of both directions on two of ours."""
+"""PyG's bidirectional sampler, made of two of our samplers."""
 
 from typing import Any, get_args
 
@@ -16,7 +16,7 @@ from torch_gsample.samplers.neighbor.node_wise import (
 
 
 class _OneDirection(NeighborSampler):
-    """Edges have the ids of the data: samples of two directions are joined."""
+    """Returns edge ids of the data, so that both directions can be joined."""
 
     def _sample(self, *args: Any, **kwargs: Any) -> Any:
         out = super()._sample(*args, **kwargs)
@@ -27,21 +27,20 @@ class _OneDirection(NeighborSampler):
 
 
 class BidirectionalNeighborSampler(PyGSampler):
-    """Samples along edges and against them, hop by hop, as PyG's does.
+    """Samples along edges and against them, hop by hop.
 
-    :func:`torch_gsample.patch_pyg` puts it in the place of PyG's sampler of
-    this name, whose GraphRAG store uses it. Edges of a sample have the ids of
-    the data, whatever their order in it. As PyG's, it takes homogeneous
-    graphs and no times.
+    :func:`torch_gsample.patch_pyg` replaces PyG's sampler of this name, which
+    its GraphRAG store uses. Edge ids of samples are those of the data in any
+    order. As in PyG, the graph must be homogeneous and have no times.
 
     Args:
         data (Data or (FeatureStore, GraphStore)): The graph.
         num_neighbors (NumNeighbors or List[int]): Neighbours to sample at
             each hop in each direction.
-        **options (optional): All others are as in :class:`NeighborSampler`.
+        **options (optional): As in :class:`NeighborSampler`.
 
     Raises:
-        RuntimeError: If ``num_neighbors`` go by edge type.
+        RuntimeError: If ``num_neighbors`` is a dictionary.
     """
 
     @checked_names
@@ -77,12 +76,12 @@ class BidirectionalNeighborSampler(PyGSampler):
         )
         self.num_neighbors = num_neighbors
         self.subgraph_type = self.forward_sampler.subgraph_type
-        # What PyG's class reads to sample from edges.
+        # PyG's class reads these to sample from edges.
         self.num_nodes = self.forward_sampler.num_nodes
         self.node_time = None
         self.keep_orig_edges = False
 
     @property
     def edge_permutation(self) -> None:
-        """None: edges of a sample have the ids of the data."""
+        """None: edge ids of a sample are those of the data."""
         return None

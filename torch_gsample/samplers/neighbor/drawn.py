@@ -1,4 +1,4 @@
-"""Draws neighbourhoods of seeds, and does what the operator left to do."""
+"""Samples neighbourhoods of seeds, and completes the operator's output."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -25,7 +25,7 @@ from torch_gsample.samplers.output.order import shuffle_columns
 
 
 class Asked(NamedTuple):
-    """What a batch samples around, by node type, and what follows."""
+    """Seeds of a batch by node type, and the last step of its sample."""
 
     seeds: dict[Any, Tensor]
     times: dict[Any, Tensor | None]
@@ -34,18 +34,18 @@ class Asked(NamedTuple):
 
 
 class DrawnNeighbors(GraphSampler):
-    """A sampler of neighbours that was made of its arguments."""
+    """Base of samplers of neighbours: from seeds to finished samples."""
 
     subgraph_type: SubgraphType
     keep_orig_edges: bool
     _fanouts: list[list[int]]
     _neighborhood: Neighborhood
-    #: Whether a subclass samples batches in a way of its own.
+    #: Whether a subclass overrides the sampling of a batch.
     _samples_otherwise = False
 
     @property
     def look_ahead(self) -> int:
-        """How many batches loaders give :meth:`sample_batches`."""
+        """Number of batches that loaders pass to :meth:`sample_batches`."""
         return LOOK_AHEAD if self.is_on_gpu else 1
 
     def sample_batches(
@@ -54,20 +54,19 @@ class DrawnNeighbors(GraphSampler):
         numbers: Sequence[BatchNumber],
         neg_sampling: NegativeSampling | None = None,
     ) -> list[Any]:
-        """Samples subgraphs for several batches, each as it is alone.
+        """Samples several batches; each sample is as if sampled alone.
 
         A GPU samples them in few launches.
 
         Args:
-            batches (List[NodeSamplerInput or EdgeSamplerInput]): The seeds of
-                each.
-            numbers (List[BatchNumber]): The number of each.
-            neg_sampling (NegativeSampling, optional): As of
+            batches (List[NodeSamplerInput or EdgeSamplerInput]): Their seeds.
+            numbers (List[BatchNumber]): Their ids.
+            neg_sampling (NegativeSampling, optional): As in
                 ``sample_from_edges``.
 
         Raises:
             IndexError: If a node is not in the graph.
-            ValueError: If times are needed and missing.
+            ValueError: If times are required and missing.
         """
         if self.interval.bound == 'edge' or self._samples_otherwise:
             return super().sample_batches(batches, numbers, neg_sampling)
@@ -114,7 +113,7 @@ class DrawnNeighbors(GraphSampler):
         return self._complete(out, seed_time, key)
 
     def _draw_batches(self, batches: list[Asked]) -> list[Any]:
-        """Samples some batches at once."""
+        """Samples some batches in one call of the operator."""
         if self.is_on_gpu:
             check_process('NeighborSampler')
         times = [
@@ -139,7 +138,7 @@ class DrawnNeighbors(GraphSampler):
         return self.interval.of_seeds(self._times.of_seeds(seeds, times))
 
     def _complete(self, out: Any, seed_time: Any, key: Tensor) -> Any:
-        """Does what the operator left to do."""
+        """Applies the order, induces edges and restores edge ids."""
         neighborhood = self._neighborhood
         if self.order == 'random':
             shuffle_columns(out, self.graph, key)

@@ -1,4 +1,4 @@
-"""Hops that are bounded by the times of the edges before them."""
+"""Sampling in which the time of each edge bounds the next hop."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
@@ -12,8 +12,8 @@ from torch_gsample.graph_types import GraphTypes
 from torch_gsample.rng import EPOCH_SCOPE
 from torch_gsample.samplers.neighbor.time_interval import TimeInterval
 
-#: Selects edges of nodes: (relation, hop, node, root, latest time) -> where
-#: the edges of each node start, their sources, ids and, if any, their times.
+#: Selects edges of nodes: (relation, hop, node, root, latest time) -> offsets
+#: of the edges of each node, their sources, ids and, if any, their times.
 Select: TypeAlias = Callable[
     [int, int, Tensor, Tensor | None, Tensor],
     tuple[Tensor, Tensor, Tensor, Tensor | None],
@@ -21,10 +21,10 @@ Select: TypeAlias = Callable[
 
 
 class _Nodes(NamedTuple):
-    """Nodes of one type: one for each edge that leads to them."""
+    """Nodes of one type, one for each edge into them."""
 
     node: Tensor
-    latest: Tensor  # the last time that each sees
+    latest: Tensor  # the latest time that each node sees
     tree: Tensor
 
     def __len__(self) -> int:
@@ -40,28 +40,28 @@ def sample_by_edge_time(
     interval: TimeInterval,
     select: Select,
 ) -> ops.Sample:
-    """Samples hop by hop what was there at the time of the edge before.
+    """Samples hop by hop; each edge bounds the times of the next hop.
 
-    A node is not one in time: two edges reach it at two times, and it has
-    other neighbours at each. So each sampled edge has a source of its own, and
-    a sample is a tree for each seed, as in temporal random walks and TGAT (Xu
-    et al., `"Inductive Representation Learning on Temporal Graphs"
+    Two edges may reach a node at two times, and its neighbours differ at
+    each. So each sampled edge has its own source, and a sample is a tree for
+    each seed, as in temporal random walks and TGAT (Xu et al., `"Inductive
+    Representation Learning on Temporal Graphs"
     <https://arxiv.org/abs/2002.07962>`_). An edge without time passes the
     bound of its destination on.
 
     Args:
         graph (GraphTypes): Types and relations.
         seeds (List[torch.Tensor]): int64, for each node type.
-        seed_time (List[torch.Tensor]): The last time that each seed sees.
+        seed_time (List[torch.Tensor]): The latest time that each seed sees.
         fanouts (List[List[int]]): For each relation.
         key (torch.Tensor): int64 ``[1, 3]``.
-        interval (TimeInterval): What is seen from the time of an edge.
+        interval (TimeInterval): The times that are seen from a bound.
         select (Callable): Selects edges, in memory or on disk.
 
     Returns:
-        Sample: As of :func:`~torch_gsample.ops.sample_neighbors`.
+        Sample: As in :func:`~torch_gsample.ops.sample_neighbors`.
     """
-    # With 'epoch' as its scope, a node of the graph draws alike everywhere.
+    # With rng_scope='epoch', a node draws the same in all batches.
     in_batch = int(key[0, 2]) != EPOCH_SCOPE
     types, hops = len(graph.node_types), len(fanouts[0]) if fanouts else 0
     trees = torch.arange(sum(map(len, seeds)), device=key.device)
@@ -77,7 +77,7 @@ def sample_by_edge_time(
     edges: list[list[tuple[Tensor, ...]]] = [[] for _ in graph.edge_types]
     for hop in range(hops):
         reached: list[list[_Nodes]] = [[] for _ in range(types)]
-        ends = [sum(size) for size in sizes]  # local ids that are taken
+        ends = [sum(size) for size in sizes]  # first free local ids
         begins = [
             end - len(nodes) for end, nodes in zip(ends, frontier, strict=True)
         ]
@@ -143,7 +143,7 @@ def select_in(
     key: Tensor,
     sampling: ops.Sampling,
 ) -> Select:
-    """Returns what selects edges of a graph in memory."""
+    """Returns a function that selects edges of a graph in memory."""
 
     def select(
         relation: int,
@@ -177,7 +177,7 @@ def select_in(
 
 
 def _joined(parts: list[_Nodes], like: _Nodes | None) -> _Nodes:
-    """Returns nodes one after another; none if there are no parts."""
+    """Concatenates nodes; an empty list gives no nodes."""
     if not parts and like is not None:
         return _Nodes(*(value[:0] for value in like))
     return _Nodes(*map(torch.cat, zip(*parts, strict=True)))

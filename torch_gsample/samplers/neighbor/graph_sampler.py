@@ -1,4 +1,4 @@
-"""What PyG's loaders and ours ask a sampler of a graph."""
+"""The interface of a graph sampler for PyG's loaders and ours."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -23,7 +23,7 @@ from torch_gsample.samplers.neighbor.time_interval import TimeInterval
 
 
 class GraphSampler(KeyedSampler):
-    """A sampler that has a graph, its times, and options that can be set."""
+    """A sampler with a graph, its times, and options that can be set."""
 
     graph: Graph
     replace: bool
@@ -32,13 +32,13 @@ class GraphSampler(KeyedSampler):
     num_threads: int | None
     interval: TimeInterval = TimeInterval()
     order: str = 'slot'
-    #: Where the graph is for a GPU, if samples are made on one.
+    #: Location of the graph for a GPU; None on the CPU.
     placement: Placement | None = None
     _disjoint: bool
     _times: Times
     _neighborhood: Neighborhood
     _data_type: DataType
-    #: What :meth:`_sampling` returned last, and what it was made of.
+    #: Cached result of :meth:`_sampling`, with its inputs.
     _options: tuple[Any, Sampling] | None = None
 
     @property
@@ -53,16 +53,16 @@ class GraphSampler(KeyedSampler):
 
     @property
     def is_temporal(self) -> bool:
-        """Whether there are times."""
+        """Whether the graph has times."""
         return self._times.given
 
     def knows_time(self, node_type: NodeType | None) -> bool:
-        """Whether seeds of a type need no times of a user."""
+        """Whether seeds of a type have times, or need none."""
         return not self.is_temporal or node_type in self._times.node
 
     @property
     def disjoint(self) -> bool:
-        """Whether each seed has a subgraph of its own."""
+        """Whether each seed has its own subgraph."""
         return self._disjoint or self.is_temporal
 
     @disjoint.setter
@@ -71,7 +71,7 @@ class GraphSampler(KeyedSampler):
 
     @property
     def is_on_gpu(self) -> bool:
-        """Whether samples are made on a GPU, and stay there."""
+        """Whether a GPU samples, and its samples stay there."""
         return self.placement is not None
 
     @property
@@ -94,7 +94,7 @@ class GraphSampler(KeyedSampler):
 
     @property
     def look_ahead(self) -> int:
-        """How many batches loaders give :meth:`sample_batches`."""
+        """Number of batches that loaders pass to :meth:`sample_batches`."""
         return 1
 
     def sample_batches(
@@ -103,13 +103,12 @@ class GraphSampler(KeyedSampler):
         numbers: Sequence[BatchNumber],
         neg_sampling: NegativeSampling | None = None,
     ) -> list[Any]:
-        """Samples subgraphs for several batches, each as it is alone.
+        """Samples several batches; each sample is as if sampled alone.
 
         Args:
-            batches (List[NodeSamplerInput or EdgeSamplerInput]): The seeds of
-                each.
-            numbers (List[BatchNumber]): The number of each.
-            neg_sampling (NegativeSampling, optional): As of
+            batches (List[NodeSamplerInput or EdgeSamplerInput]): Their seeds.
+            numbers (List[BatchNumber]): Their ids.
+            neg_sampling (NegativeSampling, optional): As in
                 ``sample_from_edges``.
         """
         outs = []
@@ -125,15 +124,15 @@ class GraphSampler(KeyedSampler):
     def search_look_ahead(
         self, seeds: Callable[[], Sequence[Tensor]], num_batches: int
     ) -> None:
-        """Measures how many batches are fastest in one run, if that differs.
+        """Measures the fastest number of batches in one run, if it matters.
 
         Args:
             seeds (Callable): Returns int64 ``[num_seeds]`` of some batches.
-            num_batches (int): How many are sampled in a pass.
+            num_batches (int): Number of batches in an epoch.
         """
 
     def prepare_workers(self) -> None:
-        """Makes what processes that are forked should have."""
+        """Prepares state that forked processes inherit."""
 
     # Helpers #################################################################
 
@@ -148,7 +147,7 @@ class GraphSampler(KeyedSampler):
             )
 
     def _sampling(self) -> Sampling:
-        """Returns the options, made again when one was set."""
+        """Returns the options, cached until one is set."""
         options = (
             self.replace,
             self.disjoint,

@@ -1,4 +1,4 @@
-"""The last neighbours of nodes before a time, in tensors of one size."""
+"""The last neighbours of nodes before a time, as padded tensors."""
 
 from typing import Any, NamedTuple
 
@@ -34,30 +34,29 @@ def last_neighbors(
 ) -> LastNeighbors:
     """Returns the last ``k`` in-neighbours of each node before its time.
 
-    Columns are sorted by time and never change: this is a binary search in
-    each, not a buffer that is replayed. So batches may come in any order, as
-    often as wanted, from any process, and no event can leak that comes later.
-    Edges of the same time are in the order of the graph's edges.
+    A binary search in columns that are sorted by time replaces a buffer of
+    recent events. Columns never change, so batches may come in any order, any
+    number of times and from any process, and later events cannot leak. Edges
+    of the same time keep the order of the graph's edges.
 
     Args:
         graph (Graph): A graph with times, on any device.
-        nodes (torch.Tensor): int64 ``[n]``, on its device.
+        nodes (torch.Tensor): int64 ``[n]``, on the graph's device.
         times (torch.Tensor): int64 ``[n]``.
-        k (int): At most this many of each node.
+        k (int): Maximum number of neighbours of each node.
         edge_type (Tuple[str, str, str], optional): The relation, if the graph
             has several.
         time_inclusive (str, optional): Which ends of the interval belong to
-            it: by default, only edges before ``times``; see
+            it; default: ``'left'``, only edges before ``times``. See
             :class:`NeighborSampler`.
         time_window (int, optional): Only edges from ``times - time_window``
             on.
 
     Raises:
         IndexError: If a node is not in the graph.
-        KeyError: If there is no such relation.
+        KeyError: If the graph has no such relation.
         TypeError: If an argument has the wrong type.
-        ValueError: If the relation has no times, or an argument breaks a rule
-            that is named.
+        ValueError: If the relation has no times, or an argument is invalid.
 
     Example:
         >>> import torch

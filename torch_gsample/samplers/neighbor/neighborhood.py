@@ -1,4 +1,4 @@
-"""Calls the sampling operators on a sampler's graph.
+"""Calls of the sampling operators on a sampler's graph.
 
 Seeds of each node type come in, PyG's outputs go out.
 """
@@ -32,20 +32,20 @@ from torch_gsample.samplers.output import pyg as output
 ByType: TypeAlias = dict[Any, Tensor]
 
 
-#: Batches that a loader gives a GPU at once.
+#: Number of batches that a loader passes to a GPU at once.
 LOOK_AHEAD = 8
-#: Edges of a launch with several batches: memory has room for all of them,
-#: and the table of nodes should fit in the cache of a GPU.
+#: Edges of a launch with several batches. Memory is allocated for all of
+#: them, and the table of nodes should fit in the GPU's cache.
 _EDGES_IN_LAUNCH = 2**22
 
 
 def batches_in_launch(
     sizes: dict[Any, int], graph: Graph, fanouts: list[list[int]]
 ) -> int:
-    """Returns how many batches a launch should have.
+    """Returns the number of batches in a launch.
 
     Args:
-        sizes (Dict[NodeType, int]): How many seeds a batch has of each type.
+        sizes (Dict[NodeType, int]): Seeds of a batch, by type.
         graph (Graph): The graph.
         fanouts (List[List[int]]): For each edge type.
     """
@@ -55,7 +55,7 @@ def batches_in_launch(
         rows: Counter[Any] = Counter()
         for edge_type, fanout in zip(graph.edge_types, of_hop, strict=True):
             row_type, column_type = graph.row_and_column_type(edge_type)
-            if fanout < 0 and columns[column_type]:  # nothing bounds them
+            if fanout < 0 and columns[column_type]:  # no bound is known
                 return 1
             rows[row_type] += columns[column_type] * fanout
         columns = rows
@@ -68,16 +68,17 @@ _MIN_TIME = torch.iinfo(torch.int64).min
 
 @dataclass(frozen=True)
 class Neighborhood:
-    """A graph that is ready to be sampled.
+    """A graph that is ready for sampling.
 
     Args:
         graph (Graph): The graph, with its times and weights.
         compressed (FrozenSet[EdgeType]): Edge types whose ids refer to
             compressed columns.
-        placement (Placement, optional): Where it was placed for a GPU.
-        caches (List[ListCache]): Neighbour lists that the GPU's memory holds
-            of a graph in pinned memory.
-        interval (TimeInterval, optional): What is seen from a time.
+        placement (Placement, optional): Its location for a GPU.
+        caches (List[ListCache]): Neighbour lists of a pinned graph that are
+            cached in GPU memory.
+        interval (TimeInterval, optional): The times that are seen from a
+            bound.
     """
 
     graph: Graph
@@ -93,18 +94,19 @@ class Neighborhood:
         induced: bool,
         cache_bytes: int | None = None,
     ) -> 'Neighborhood':
-        """Returns the graph where a device samples from it.
+        """Returns a copy of the graph placed for ``device``.
 
         Args:
             device (torch.device): The device.
             kind (str): See :func:`choose_placement`.
             induced (bool): Whether :meth:`induce` is called.
-            cache_bytes (int, optional): Memory for :attr:`caches`; a quarter
-                of what is free if not given.
+            cache_bytes (int, optional): Memory of :attr:`caches`; default: a
+                quarter of the free memory.
 
         Raises:
-            ValueError: If the kind is not known, or nothing can be induced,
-                or edges bound the times of hops: the CPU samples so only.
+            ValueError: If the kind is unknown, a pinned graph would be
+                induced from, or edges bound the times of hops, which only
+                the CPU supports.
         """
         name = 'NeighborSampler'
         check_kind(name, kind)
@@ -121,21 +123,21 @@ class Neighborhood:
                 "memory of the GPU (graph_placement='gpu'; got 'uva')"
             )
         if induced and kind == 'auto':
-            kind = 'gpu'  # what is pinned is not induced from
+            kind = 'gpu'  # inducing does not support pinned graphs
         placed = self.place(
             choose_placement(name, device, kind, self._long_tensors())
         )
         return placed.cached(cache_bytes)
 
     def place(self, placement: Placement) -> 'Neighborhood':
-        """Returns the graph where a GPU samples from it."""
+        """Returns a copy of the graph placed for a GPU."""
         graph = self.graph.place(placement)
         return replace(self, graph=graph, placement=placement)
 
     def cached(self, cache_bytes: int | None) -> 'Neighborhood':
-        """Returns the graph with a cache of the lists that are read most.
+        """Returns the graph with a cache of its hottest neighbour lists.
 
-        A node is visited in proportion to the lists that it is in.
+        A node is visited in proportion to the number of lists it is in.
         """
         assert self.placement is not None
         if not self.placement.pinned:
@@ -168,11 +170,11 @@ class Neighborhood:
         return replace(self, caches=caches)
 
     def stats(self) -> dict[str, int]:
-        """Returns how many edges were read, and of them by the caches.
+        """Returns the number of edges read, and of those the cached ones.
 
         Returns:
             Dict[str, int]: ``edges_read`` and ``edges_cached``; their ratio
-            is the hit rate. Empty where there are no caches.
+            is the hit rate. Empty without caches.
         """
         if not self.caches:
             return {}
@@ -183,7 +185,7 @@ class Neighborhood:
         }
 
     def _long_tensors(self) -> list[Tensor]:
-        """Returns what has an item for each edge."""
+        """Returns the tensors with an item for each edge."""
         values = [
             (csc.indices, csc.edge_id, csc.edge_time, csc.cum_weight)
             for csc in self.graph.columns
@@ -223,7 +225,7 @@ class Neighborhood:
                 sampling=sampling,
                 seed_time=times,
             )
-        else:  # the sampler has checked its fan-outs
+        else:  # the sampler has checked the fan-outs
             sample = draw(
                 self.graph, of_types, fanouts[0], key, sampling, times
             )
@@ -237,10 +239,10 @@ class Neighborhood:
         keys: Tensor,
         sampling: ops.Sampling,
     ) -> list[Any]:
-        """Samples for several batches at once.
+        """Samples several batches at once.
 
         Args:
-            seeds (List[Dict[NodeType, torch.Tensor]]): Those of each batch.
+            seeds (List[Dict[NodeType, torch.Tensor]]): Seeds of each batch.
             seed_time (List[Dict[NodeType, torch.Tensor]], optional): Their
                 times.
             fanouts (List[List[int]]): For each edge type.
@@ -269,8 +271,7 @@ class Neighborhood:
     def _times(self, seed_time: ByType | None) -> list[Tensor] | None:
         """Returns the times of seeds by type.
 
-        None where no edge has one: nodes may have some that no edge leads
-        from.
+        None if no edge has a time: nodes with times may have no out-edges.
         """
         if seed_time is None or not self._is_temporal:
             return None
@@ -296,9 +297,9 @@ class Neighborhood:
     def induce(
         self, out: Any, seed_time: ByType | None, sampling: ops.Sampling
     ) -> None:
-        """Replaces the sampled edges by all edges between sampled nodes.
+        """Replaces the sampled edges with all edges between sampled nodes.
 
-        In temporal sampling these are the edges that a tree's time allows.
+        In temporal sampling, only edges that the tree's time allows.
         """
         tree_time = None
         if seed_time is not None:
@@ -338,9 +339,10 @@ class Neighborhood:
         out.num_sampled_edges = None
 
     def restore_edge_ids(self, out: Any) -> None:
-        """Spells edges of compressed formats by their original position.
+        """Replaces positions of edges with their original ids.
 
-        On a GPU all edges are: loaders would look them up on the host.
+        For compressed formats only, on a GPU for all: loaders would look them
+        up on the host.
         """
         on_gpu, hetero = self.placement is not None, self.graph.is_hetero
         for edge_type, edge_id in self._restored.items():
@@ -359,7 +361,7 @@ class Neighborhood:
 
     @cached_property
     def _restored(self) -> ByType:
-        """The ids of edges by position, where samples have the ids."""
+        """Edge ids by position, of types whose ids are restored."""
         return {
             t: csc.edge_id
             for t, csc in self.graph.items()
@@ -369,9 +371,9 @@ class Neighborhood:
 
     @cached_property
     def edge_permutation(self) -> Any:
-        """The original edge at each position, as PyG's samplers have it.
+        """The original edge at each position, in the form of PyG's samplers.
 
-        None for types whose edge ids :meth:`restore_edge_ids` spells out.
+        None for types whose edge ids :meth:`restore_edge_ids` restores.
         """
         perm = {
             t: None if t in self._restored else csc.edge_id

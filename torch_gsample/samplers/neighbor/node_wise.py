@@ -57,7 +57,7 @@ SeedDict: TypeAlias = dict[Any, Tensor]
 
 
 class NeighborSampler(DrawnNeighbors):
-    r"""Samples neighbours hop by hop, for :class:`NeighborLoader`.
+    r"""Samples neighbours hop by hop: the sampler of :class:`NeighborLoader`.
 
     A drop-in replacement of :class:`torch_geometric.sampler.NeighborSampler`
     (Hamilton et al., `"Inductive Representation Learning on Large Graphs"
@@ -240,7 +240,7 @@ class NeighborSampler(DrawnNeighbors):
     def edge_permutation(self) -> Any:
         """The original edge at each position of the sampler's graph.
 
-        None where sampled edges are original ones, as on a GPU.
+        None if edge ids of samples are the original ones, as on a GPU.
         """
         return self._neighborhood.edge_permutation
 
@@ -257,7 +257,7 @@ class NeighborSampler(DrawnNeighbors):
 
         Raises:
             IndexError: If a seed is not in the graph.
-            ValueError: If times are needed and missing.
+            ValueError: If times are required and missing.
         """
         asked = self._ask_nodes(inputs)
         return asked.finish(self._draw(*asked[:3]))
@@ -269,20 +269,20 @@ class NeighborSampler(DrawnNeighbors):
     ) -> SampledTensors:
         """Samples around nodes, and returns tensors without PyG's objects.
 
-        The draws are those of :meth:`sample_from_nodes`, in a part of the
-        time where there are few seeds.
+        The draws are those of :meth:`sample_from_nodes`. It is faster for
+        small batches of seeds.
 
         Args:
-            seeds (torch.Tensor or Dict[NodeType, torch.Tensor]): The seeds;
-                of a heterogeneous graph, by node type.
+            seeds (torch.Tensor or Dict[NodeType, torch.Tensor]): The seeds,
+                in a heterogeneous graph by node type.
             time (torch.Tensor or Dict[NodeType, torch.Tensor], optional):
                 Their times.
 
         Raises:
             IndexError: If a seed is not in the graph.
-            TypeError: If seeds are no integer tensors.
-            ValueError: If times are needed and missing, or the graph has no
-                such node type.
+            TypeError: If seeds are not integer tensors.
+            ValueError: If times are required and missing, or the graph does
+                not have the node type.
 
         Example:
             >>> from torch_geometric.data import Data
@@ -317,8 +317,8 @@ class NeighborSampler(DrawnNeighbors):
 
         Raises:
             IndexError: If a node is not in the graph.
-            ValueError: If times are needed and missing, or if
-                ``true_negatives`` cannot be had.
+            ValueError: If times are required and missing, or a source has no
+                true negative.
         """
         asked = self._ask_edges(inputs, neg_sampling)
         return asked.finish(self._draw(*asked[:3]))
@@ -366,7 +366,7 @@ class NeighborSampler(DrawnNeighbors):
 
         def finish(out: Any) -> Any:
             if self.exclude_seed_edges:
-                # Both directions of an edge come back if one of them stays.
+                # PyG restores both directions if one of them remains.
                 both = self.subgraph_type == SubgraphType.bidirectional
                 ends.exclude_edges(
                     out,
@@ -385,7 +385,7 @@ class NeighborSampler(DrawnNeighbors):
         seed_time: Tensor | SeedDict | None = None,
         **kwargs: Any,
     ) -> SamplerOutput | HeteroSamplerOutput:
-        """Samples around nodes, for samplers of PyG that call it by name."""
+        """Samples around nodes, for PyG's samplers that call this method."""
         seeds, times = by_type(seed, seed_time)
         key = self.call_key(*seeds.values(), *times.values())
         return self._draw(seeds, times, key)

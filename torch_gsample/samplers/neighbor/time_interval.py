@@ -1,4 +1,4 @@
-"""Which times a seed sees: the interval that ends with its bound."""
+"""The interval of times that a seed sees, which ends at its bound."""
 
 from dataclasses import dataclass
 
@@ -10,19 +10,20 @@ from torch_gsample.options import TimeBound, TimeInclusive
 
 _MIN = torch.iinfo(torch.int64).min
 _BOUNDS = 'seed', 'edge', 'batch'
-#: What the ends of the interval take off it: at its start, at its end.
+#: Units by which open ends shorten the interval, at its start and its end.
 _OPEN = {'both': (0, 0), 'left': (0, 1), 'right': (1, 0), 'neither': (1, 1)}
 
 
 @dataclass(frozen=True)
 class TimeInterval:
-    """The times of edges that are seen from a bound.
+    """The interval of edge times that is seen from a bound.
 
-    Times are integers, so that an open end is a closed one a unit further in:
-    operators know closed intervals only.
+    Times are integers, so an open end is a closed end one unit further in.
+    Operators only know closed intervals.
 
     Args:
-        bound (str): Whose time bounds a hop, see :class:`NeighborSampler`.
+        bound (str): The time that bounds a hop; see
+            :class:`NeighborSampler`.
         inclusive (str): Which ends belong to the interval.
 
     Raises:
@@ -50,13 +51,12 @@ class TimeInterval:
         window: int | None,
         induced: bool,
     ) -> None:
-        """Checks that a graph can be sampled so.
+        """Checks that a graph supports this interval.
 
         Raises:
-            ValueError: If it has no times, or times without an earlier one
-                where the bound itself is not seen; if the window holds no
-                time; if edges that were not sampled are wanted, the times of
-                whose ends differ.
+            ValueError: If the graph has no times, a time has no predecessor
+                while the end is open, the window is empty, or edges between
+                nodes with different bounds are to be induced.
         """
         self.width(window)
         if self == TimeInterval():
@@ -85,18 +85,18 @@ class TimeInterval:
 
     @property
     def is_open(self) -> bool:
-        """Whether the bound itself is not seen."""
+        """Whether the bound itself is excluded."""
         return _OPEN[self.inclusive][1] == 1
 
     def latest(self, bound: Tensor) -> Tensor:
-        """Returns the last time that is seen from each bound."""
+        """Returns the latest time that is seen from each bound."""
         return bound.clamp(min=_MIN + 1) - 1 if self.is_open else bound
 
     def width(self, window: int | None) -> int | None:
         """Returns the width of the closed window.
 
         Raises:
-            ValueError: If the window holds no time.
+            ValueError: If the window is empty.
         """
         if window is None:
             return None
@@ -112,10 +112,9 @@ class TimeInterval:
     def of_seeds(
         self, times: dict[object, Tensor] | None
     ) -> dict[object, Tensor] | None:
-        """Returns the bounds of seeds.
+        """Returns the latest time that each seed sees.
 
-        Bounds are the last times that are seen; of ``bound='batch'``, by the
-        earliest seed of all.
+        With ``bound='batch'``, it is that of the earliest of all seeds.
         """
         if times is None:
             return None

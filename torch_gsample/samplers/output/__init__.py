@@ -1,1 +1,1 @@
-"""PyG's outputs, and what samplers compute for a batch."""
+"""PyG's outputs, and attributes that samplers compute for a batch."""

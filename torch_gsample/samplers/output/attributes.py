@@ -1,8 +1,9 @@
-"""Attributes that a sampler computes, on their way into a batch.
+"""Attributes that a sampler computes for a batch.
 
-PyG's loaders collect the attributes of a graph by the ids of a sample. What a
-sampler itself computed, such as the weights of sampled edges, travels with its
-output, and the loaders of :mod:`torch_gsample.loader` write it to the batch.
+PyG's loaders look up the attributes of a graph by the ids of a sample.
+Attributes that the sampler itself computes, such as the weights of sampled
+edges, travel with its output, and the loaders of :mod:`torch_gsample.loader`
+write them to the batch.
 """
 
 from dataclasses import dataclass, field
@@ -17,11 +18,11 @@ class SampledAttributes:
     """Attributes of the nodes and the edges of a sample.
 
     Args:
-        node (Dict[NodeType, Dict[str, torch.Tensor]]): Of each node type
-            (:obj:`None` in a homogeneous graph), by name, a row for each
-            sampled node.
-        edge (Dict[EdgeType, Dict[str, torch.Tensor]]): Of each edge type, by
-            name, a row for each sampled edge.
+        node (Dict[NodeType, Dict[str, torch.Tensor]]): For each node type
+            (:obj:`None` in a homogeneous graph), tensors by name, with a row
+            for each sampled node.
+        edge (Dict[EdgeType, Dict[str, torch.Tensor]]): For each edge type,
+            tensors by name, with a row for each sampled edge.
     """
 
     node: dict[Any, dict[str, Tensor]] = field(default_factory=dict)
@@ -36,10 +37,10 @@ class SampledAttributes:
         """Sets the attributes of a batch.
 
         Args:
-            batch (Data or HeteroData): Of the same nodes and edges.
+            batch (Data or HeteroData): A batch of this sample.
 
         Raises:
-            ValueError: If it has other numbers of them.
+            ValueError: If the number of nodes or edges differs.
         """
         for level, by_type in (('nodes', self.node), ('edges', self.edge)):
             for group, values in by_type.items():
@@ -58,13 +59,13 @@ class SampledAttributes:
 
 @dataclass
 class AttributedOutput(SamplerOutput):
-    """A ``SamplerOutput`` that has attributes of its own."""
+    """A ``SamplerOutput`` with computed attributes."""
 
     attributes: SampledAttributes = field(default_factory=SampledAttributes)
 
 
 @dataclass
 class HeteroAttributedOutput(HeteroSamplerOutput):
-    """A ``HeteroSamplerOutput`` that has attributes of its own."""
+    """A ``HeteroSamplerOutput`` with computed attributes."""
 
     attributes: SampledAttributes = field(default_factory=SampledAttributes)

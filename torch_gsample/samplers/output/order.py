@@ -1,4 +1,4 @@
-"""Brings the edges of each column of a sample into random order."""
+"""Random order of the edges in each column of a sample."""
 
 from typing import Any
 
@@ -10,11 +10,11 @@ from torch_gsample.graph_types import GraphTypes
 from torch_gsample.rng import EPOCH_SCOPE
 from torch_gsample.samplers.output import pyg as output
 
-_MAX_SLOTS = 2**20  # of a column: later ones share draws with other columns
+_MAX_SLOTS = 2**20  # of a column; later slots share draws with other columns
 
 
 def shuffle_columns(out: Any, graph: GraphTypes, key: Tensor) -> None:
-    """Shuffles the edges of each column in place; nodes keep their numbers.
+    """Shuffles the edges of each column in place; node ids do not change.
 
     Args:
         out (SamplerOutput or HeteroSamplerOutput): A sample in column order.
@@ -36,7 +36,7 @@ def shuffle_columns(out: Any, graph: GraphTypes, key: Tensor) -> None:
 def _random_order(
     column: Tensor, node: Tensor, relation: int, key: Tensor
 ) -> Tensor:
-    """Sorts edges by column and a draw of 32 bits for their slot in it."""
+    """Sorts edges by column, and within it by 32 random bits of their slot."""
     place = torch.arange(len(column), device=column.device)
     start = place.clone()
     start[1:][column[1:] == column[:-1]] = 0
@@ -44,6 +44,6 @@ def _random_order(
     by = node[column] if int(key[0, 2]) == EPOCH_SCOPE else column
     ids = by * _MAX_SLOTS + slot
     draw = ops.random_uniform(ids, key=key, call_id=relation)
-    # Equal draws stay in order, so that every device orders alike.
+    # The sort is stable, so ties have the same order on every device.
     code = column * 2**32 + (draw * 2**32).long()
     return torch.argsort(code, stable=True)

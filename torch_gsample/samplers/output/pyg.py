@@ -1,4 +1,4 @@
-"""Turns what the operators return into PyG's sampler outputs."""
+"""Conversion of operator outputs to PyG's sampler outputs."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -21,7 +21,7 @@ Output: TypeAlias = SamplerOutput | HeteroSamplerOutput
 def to_sampler_output(
     sample: Sample, graph: GraphTypes, disjoint: bool
 ) -> Output:
-    """Returns a sample in PyG's terms."""
+    """Returns a sample as PyG's output."""
     num_nodes, num_edges = sample.hop_counts()
     row, col = sample.row, sample.col
     if graph.is_transposed:
@@ -62,7 +62,7 @@ def output_of(
     num_nodes: list[list[int]],
     num_edges: list[list[int]],
 ) -> Output:
-    """Returns the output with an item for each node type or relation."""
+    """Returns an output from one item for each node type or relation."""
     if not graph.is_hetero:
         return SamplerOutput(
             node=node[0],
@@ -104,7 +104,7 @@ def set_edges(
 
 
 def keep_edges(out: SamplerOutput, mask: Tensor) -> None:
-    """Drops the edges of ``out`` where ``mask`` is false, and counts again."""
+    """Keeps the edges of ``mask``, and updates the counts."""
     out.num_sampled_edges = _count_kept(out.num_sampled_edges, mask)
     out.row, out.col = out.row[mask], out.col[mask]
     if out.edge is not None:
@@ -115,7 +115,7 @@ def keep_edges(out: SamplerOutput, mask: Tensor) -> None:
 def keep_hetero_edges(
     out: HeteroSamplerOutput, masks: Mapping[Any, Tensor]
 ) -> None:
-    """Drops the edges of each edge type where its mask is false."""
+    """Keeps the edges of each edge type's mask."""
     for edge_type, mask in masks.items():
         if out.num_sampled_edges is not None:
             out.num_sampled_edges[edge_type] = _count_kept(

@@ -1,4 +1,4 @@
-"""A sample as plain tensors, for those who need none of PyG's objects."""
+"""A sample as plain tensors, without PyG's objects."""
 
 from typing import Any, NamedTuple
 
@@ -8,20 +8,20 @@ from torch import Tensor
 from torch_gsample.batch_edges import BatchEdges
 from torch_gsample.block import Blocks
 
-#: Of a homogeneous graph a tensor, else one for each type.
+#: A tensor in a homogeneous graph, else a tensor for each type.
 ByType = Tensor | dict[Any, Tensor]
 
 
 class SampledTensors(NamedTuple):
-    """A sampled subgraph; of a heterogeneous graph each field goes by type.
+    """A sampled subgraph. In a heterogeneous graph, fields are by type.
 
     Args:
         node (torch.Tensor): int64 ``[num_sampled_nodes]``, the nodes, seeds
             first.
         row (torch.Tensor): int64 ``[num_sampled_edges]``, the position of
             each edge's source in ``node``.
-        col (torch.Tensor): int64 ``[num_sampled_edges]``, that of its
-            destination.
+        col (torch.Tensor): int64 ``[num_sampled_edges]``, the position of
+            each edge's destination.
         edge (torch.Tensor): ``[num_sampled_edges]``, the edges of the data.
         batch (torch.Tensor, optional): int64 ``[num_sampled_nodes]``, the
             seed of each node's tree, if trees are disjoint.
@@ -39,10 +39,10 @@ class SampledTensors(NamedTuple):
     num_sampled_edges: Any
 
     def blocks(self) -> Blocks:
-        """Returns the blocks of the layers of a model.
+        """Returns the blocks of a model's layers.
 
         Raises:
-            ValueError: If edges are not those of hops.
+            ValueError: If the edges are induced and belong to no hop.
 
         Example:
             >>> import torch
@@ -79,12 +79,12 @@ Block(num_src=3, num_dst=1, num_edges=2)]
 
 
 def to_tensors(out: Any, perm: Any) -> SampledTensors:
-    """Returns a sample's tensors, with the ids of edges in the data.
+    """Returns a sample's tensors, with the edge ids of the data.
 
     Args:
         out (SamplerOutput or HeteroSamplerOutput): The sample.
         perm (torch.Tensor or Dict, optional): The edge at each position of
-            the sampler's graph, where samples have positions.
+            the sampler's graph, if samples contain positions.
     """
     edge = out.edge
     if isinstance(edge, dict):

@@ -1,1 +1,1 @@
-"""Runs programs on matrices as samplers."""
+"""Programs on matrices as samplers."""

@@ -1,4 +1,4 @@
-"""Joins the subgraphs of seeds, one for each, to a disjoint sample.
+"""Joins the subgraphs of all seeds into a disjoint sample.
 
 Seeds and :class:`Subgraphs` come in; nodes with the seeds first, local edges
 and the subgraph of each node go out.
@@ -20,18 +20,18 @@ def join_subgraphs(
     """Orders nodes as PyG does: the seeds in their order, then all others.
 
     Args:
-        name (str): The sampler, for messages.
-        graph (Graph): What was sampled, homogeneous.
+        name (str): The sampler, for errors.
+        graph (Graph): The graph, homogeneous.
         seeds (torch.Tensor): int64 ``[num_seeds]``.
         subgraphs (Subgraphs): One for each seed.
 
     Returns:
         Tuple[Nodes, Edges, torch.Tensor]: The last one is int64
-        ``[num_nodes]``, the position of the seed in whose subgraph a node is.
+        ``[num_nodes]``, the position of the seed whose subgraph has the node.
 
     Raises:
         IndexError: If a node is not in the graph.
-        ValueError: If they are no disjoint subgraphs of the seeds.
+        ValueError: If they are not disjoint subgraphs of the seeds.
     """
     matrix, batch, root = subgraphs
     matrix = by_column(matrix)

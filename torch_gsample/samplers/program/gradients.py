@@ -1,8 +1,8 @@
-"""Finds the parameters of samplers, and the gradients of samples.
+"""Parameters of samplers, and gradients of samples.
 
-Programs and samples come in; whether one of their tensors requires gradients
-goes out. What such a sampler draws depends on parameters that training
-changes at each step: who draws ahead of it must know them.
+Programs and samples come in; their tensors that require gradients go out. The
+draws of a trainable sampler depend on parameters that change at each training
+step, so draws in advance must use the parameters of their step.
 """
 
 import functools
@@ -19,7 +19,7 @@ from torch_geometric.data import Data, HeteroData
 
 from torch_gsample.sparse_sample import SparseSample
 
-#: What is in every sample, and holds nothing.
+#: Types of every sample that contain no tensors.
 _PLAIN = (int, float, str, type(None))
 
 _detached: ContextVar[bool] = ContextVar(
@@ -28,11 +28,11 @@ _detached: ContextVar[bool] = ContextVar(
 
 
 def requires_grad(*values: Any) -> bool:
-    """Whether a tensor in some values requires gradients.
+    """Whether any tensor in some values requires gradients.
 
-    Looks into containers, samples, batches, matrices and modules, and into
-    what functions are made of: arguments of partial functions, objects of
-    methods, variables of closures.
+    Searches containers, samples, batches, matrices and modules, and the parts
+    of functions: arguments of partial functions, objects of bound methods,
+    variables of closures.
 
     Args:
         *values: Anything.
@@ -41,7 +41,9 @@ def requires_grad(*values: Any) -> bool:
 
 
 def parameters_of(sampler: Any) -> list[Tensor]:
-    """Returns what requires gradients in a program, arguments and weights.
+    """Returns tensors of a sampler that require gradients.
+
+    They are in its program, its arguments and its weights.
 
     Args:
         sampler (ProgramSampler): The sampler.
@@ -62,7 +64,7 @@ def is_trainable(sampler: Any) -> bool:
 
 @contextmanager
 def without_gradients() -> Iterator[None]:
-    """Lets a worker sample: it sends no gradients, and nobody expects them."""
+    """Turns :func:`check_no_gradients` off for a worker's samples."""
     token = _detached.set(True)
     try:
         yield
@@ -72,7 +74,7 @@ def without_gradients() -> Iterator[None]:
 
 @contextmanager
 def same_modes() -> Iterator[None]:
-    """Lets processes compute the same, whatever their own modes are."""
+    """Fixes torch's modes, so that all processes compute the same."""
     from torch_gsample.compiler.cost import layouts_as_written  # 90 modules
 
     with (
@@ -85,11 +87,11 @@ def same_modes() -> Iterator[None]:
 
 
 def check_no_gradients(name: str, sample: Any) -> None:
-    """Checks what is not made where and when it is used.
+    """Checks that a sample drawn in advance requires no gradients.
 
     Args:
-        name (str): The sampler or loader, for the message.
-        sample: A sample, a batch, or some of them.
+        name (str): The sampler or loader, for errors.
+        sample: A sample, a batch, or a collection of them.
 
     Raises:
         ValueError: If it requires gradients.
@@ -108,19 +110,19 @@ def check_no_gradients(name: str, sample: Any) -> None:
 def check_nothing_ahead(
     name: str, sampler: Any, prefetch: int | None, kwargs: dict[str, Any]
 ) -> None:
-    """Checks that a sampler that trains draws by the parameters of each step.
+    """Checks that a trainable sampler uses the parameters of each step.
 
-    A thread would draw by what they were some steps before. Workers have a
-    copy of them, but a transform of the weights needs their gradients.
+    A prefetching thread would use parameters of earlier steps. Workers have a
+    copy of the parameters, but send no gradients of whole batches.
 
     Args:
-        name (str): The loader, for messages.
+        name (str): The loader, for errors.
         sampler (ProgramSampler): The sampler.
-        prefetch (int, optional): What its caller wants to be made ahead.
+        prefetch (int, optional): Number of batches to prefetch.
         kwargs (Dict[str, Any]): The other options of the loader.
 
     Raises:
-        ValueError: If batches are made ahead, or workers would make whole
+        ValueError: If batches are prefetched, or workers would make whole
             batches.
     """
     if prefetch:
@@ -167,12 +169,12 @@ def _parts(value: Any) -> list[Any]:
         return [value.__defaults__, value.__kwdefaults__, *_variables(value)]
     if is_dataclass(value):
         return [*vars(value).values()]
-    # Attributes of a compiled program, and of an exported one.
+    # Attributes of compiled and of exported programs.
     return [getattr(value, name, None) for name in ('__wrapped__', 'tensors')]
 
 
 def _variables(function: FunctionType) -> Iterator[Any]:
-    """Yields the variables of a closure, without those that have no value."""
+    """Yields the variables of a closure that have a value."""
     for cell in function.__closure__ or ():
         try:
             yield cell.cell_contents

@@ -180,7 +180,7 @@ def _timed(
     max_time: int | None,
     name: str,
 ) -> Any:
-    """Samples with times, and gives them to nodes of types that have none."""
+    """Samples with times, and returns times for types without any."""
     out, sampled = hgt(A, seeds, fanouts, time, max_time)
     nodes: dict[NodeType, tuple[Tensor, int]] = {}
     for t, matrix in out.items():

@@ -1,4 +1,4 @@
-"""What a sampling program gets: matrices, fan-outs, more arguments."""
+"""Inputs of a sampling program: matrices, fan-outs, further arguments."""
 
 import functools
 import inspect
@@ -33,12 +33,12 @@ def check_program(
     exclude_seed_edges: Any,
     **flags: Any,
 ) -> None:
-    """Checks a program and what goes with it.
+    """Checks a program and its arguments.
 
     Raises:
-        TypeError: If it cannot be called or does not take an argument, or a
-            flag is neither true nor false.
-        ValueError: If ``exclude_seed_edges`` is not known.
+        TypeError: If the program is not callable or lacks an argument, or a
+            flag is not a boolean.
+        ValueError: If ``exclude_seed_edges`` is unknown.
     """
     if not callable(program):
         raise TypeError(
@@ -70,8 +70,8 @@ def checked_fanouts(name: str, graph: Graph, fanouts: Any) -> Fanouts | None:
     """Returns the fan-outs of a program after checks.
 
     Raises:
-        TypeError: If they are no integers.
-        ValueError: If there are none, or of types that the graph has not.
+        TypeError: If they are not integers.
+        ValueError: If they are empty, or of edge types not in the graph.
     """
     if fanouts is None:
         return None
@@ -91,11 +91,11 @@ def checked_fanouts(name: str, graph: Graph, fanouts: Any) -> Fanouts | None:
 
 
 def checked_list(name: str, argument: str, sizes: Any) -> list[int]:
-    """Returns a number for each layer, each at least -1.
+    """Returns a list with a number for each layer, each at least -1.
 
     Raises:
-        TypeError: If they are no integers.
-        ValueError: If there are none, or one is below -1.
+        TypeError: If they are not integers.
+        ValueError: If the list is empty, or a number is below -1.
     """
     if isinstance(sizes, (str, Tensor)) or not isinstance(sizes, Sequence):
         raise TypeError(
@@ -119,8 +119,8 @@ def open_graph(
     """Returns a graph and its matrices, in memory or on disk.
 
     Raises:
-        ValueError: If there are no edges, ``weight_attr`` is not known, or
-            ``true_negatives`` are wanted from disk.
+        ValueError: If there are no edges, ``weight_attr`` is unknown, or a
+            graph on disk is used with ``true_negatives``.
     """
     stored = stored_graph(data)
     if stored is not None:
@@ -135,10 +135,10 @@ def open_graph(
 
 
 def prepare_rows(matrix: SparseSample) -> None:
-    """Makes rows, along which walks go, once and not in each worker.
+    """Builds the rows that walks follow, once instead of in each worker.
 
     Raises:
-        ValueError: If they are to be read from a disk and are not there.
+        ValueError: If the graph is on disk without rows.
     """
     if matrix._disk is not None:
         matrix._disk.check_rows()
@@ -149,10 +149,10 @@ def prepare_rows(matrix: SparseSample) -> None:
 def read_matrices(
     name: str, data: GraphData, source: InputGraph, weight_attr: str | None
 ) -> dict[Any, SparseSample]:
-    """Returns the graph as matrices, whose edge ids are those of the data.
+    """Returns the graph as matrices with the edge ids of the data.
 
     Raises:
-        ValueError: If there are no edges, or ``weight_attr`` is not known.
+        ValueError: If there are no edges, or ``weight_attr`` is unknown.
     """
     check_edges(name, source.has_edges)
     graph = source.graph

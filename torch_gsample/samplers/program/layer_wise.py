@@ -89,7 +89,7 @@ class LadiesSampler(WeightedSampler):
         ([2, 2], tensor([0.5000, 0.5000, 0.5000, 0.5000]))
     """
 
-    #: Two times as fast on graphs that fit in the cache (docs/compiler.md).
+    #: Twice as fast on graphs that fit in the cache (docs/compiler.md).
     _super_batch = 'auto'
 
     @checked_names
@@ -131,8 +131,8 @@ class FastGCNSampler(WeightedSampler):
             ``weight_attr``, ``seed``, ...
 
     Raises:
-        TypeError: As of :class:`LadiesSampler`.
-        ValueError: As of :class:`LadiesSampler`.
+        TypeError: As in :class:`LadiesSampler`.
+        ValueError: As in :class:`LadiesSampler`.
 
     Example:
         >>> import torch
@@ -167,12 +167,13 @@ class FastGCNSampler(WeightedSampler):
 
 
 class LaborSampler(WeightedSampler):
-    r"""Samples neighbours that several nodes share, if possible (LABOR).
+    r"""Samples neighbours so that destinations share them (LABOR).
 
     It runs :func:`torch_gsample.algorithms.labor`, of `"Layer-Neighbor
     Sampling: Defusing Neighborhood Explosion in GNNs"
-    <https://arxiv.org/abs/2210.13339>`_ (NeurIPS 2023): about as many edges as
-    :class:`NeighborSampler` samples, with the same variance, of fewer nodes.
+    <https://arxiv.org/abs/2210.13339>`_ (NeurIPS 2023): compared with
+    :class:`NeighborSampler`, about as many edges and the same variance with
+    fewer nodes.
 
     See :class:`LadiesSampler` for weights, layers and their use in a model.
 
@@ -193,7 +194,7 @@ class LaborSampler(WeightedSampler):
 
     Raises:
         TypeError: If ``num_neighbors`` or ``steps`` are not integers.
-        ValueError: As of :class:`LadiesSampler`, or if ``steps`` is below -1.
+        ValueError: As in :class:`LadiesSampler`, or if ``steps`` is below -1.
 
     Example:
         >>> import torch

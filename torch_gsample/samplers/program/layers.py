@@ -1,4 +1,4 @@
-"""Joins the layers that a sampling program returns to one subgraph.
+"""Joins the layers of a sampling program into one subgraph.
 
 Matrices and seeds come in; nodes by first occurrence, local edges, values and
 the counts of both go out, by type.
@@ -16,20 +16,20 @@ from torch_gsample.sparse_sample import SparseSample
 from torch_gsample.sparse_sample.convert import count_new
 from torch_gsample.sparse_sample.extract import by_column
 
-#: Matrices of some relations; :obj:`None` is that of a homogeneous graph.
+#: Matrices by edge type, :obj:`None` in a homogeneous graph.
 Relations: TypeAlias = dict[Any, SparseSample]
 
 
 @dataclass
 class Edges:
-    """The edges of one relation, in layers.
+    """The edges of one relation, layer by layer.
 
     Args:
         row (torch.Tensor): Positions of sources among the nodes.
         col (torch.Tensor): Positions of destinations.
-        edge (torch.Tensor): Edges of the original graph.
+        edge (torch.Tensor): Edge ids in the original graph.
         value (torch.Tensor, optional): Their values.
-        counts (List[int]): How many edges each layer has.
+        counts (List[int]): Number of edges in each layer.
     """
 
     row: Tensor
@@ -39,7 +39,7 @@ class Edges:
     counts: list[int]
 
     def take(self, index: Tensor, col: Tensor, counts: list[int]) -> 'Edges':
-        """Returns chosen edges with other destinations."""
+        """Returns selected edges with other destinations."""
         return Edges(
             self.row[index],
             col,
@@ -50,21 +50,21 @@ class Edges:
 
 
 class Nodes:
-    """The nodes of one type, numbered by first occurrence, hop by hop."""
+    """The nodes of one type, by first occurrence, hop by hop."""
 
     def __init__(self, seeds: Tensor):
         self._parts, self._hops = [seeds], [0]
 
     def add(self, ids: Tensor, hop: int) -> int:
-        """Adds ids that a hop meets, and returns the number of the part."""
+        """Adds the ids of a hop, and returns the index of the part."""
         self._parts.append(ids)
         self._hops.append(hop)
         return len(self._parts) - 1
 
     def number(self, size: int, num_hops: int) -> None:
-        """Numbers all nodes, whose ids are below ``size``."""
+        """Gives all nodes local ids. Their global ids are below ``size``."""
         self.ids, local = ops.unique_nodes(torch.cat(self._parts), size)
-        #: Where each part's ids are among the nodes.
+        #: Local ids of each part.
         self.local = local.split([p.numel() for p in self._parts])
         self.counts = [0] * (num_hops + 1)
         for new, hop in zip(count_new(self.local), self._hops, strict=True):
@@ -82,13 +82,13 @@ def join_layers(
     """Joins layers, from the seeds outwards.
 
     Args:
-        name (str): The sampler, for messages.
-        graph (Graph): What was sampled.
+        name (str): The sampler, for errors.
+        graph (Graph): The graph.
         seeds (Dict[NodeType, torch.Tensor]): Distinct ids, of every type.
         layers (List[Dict[EdgeType, SparseSample]]): Their columns are seeds
             or rows of earlier layers.
         induced (Dict[NodeType, torch.Tensor], optional): The nodes of an
-            induced subgraph; its edges are the only layer.
+            induced subgraph, whose edges are the only layer.
 
     Raises:
         IndexError: If a node is not in the graph.
@@ -109,7 +109,7 @@ def join_layers(
                 part.row_at = nodes[source].add(part.row, hop)
     for t, of_type in parts.items():
         for part in of_type:
-            if part is not None:  # after all hops: columns are known by then
+            if part is not None:  # after all hops, when columns are known
                 part.col_at = nodes[graph.end_types(t)[1]].add(
                     part.col, len(layers) + 1
                 )
@@ -127,7 +127,7 @@ def join_layers(
 class _Part:
     """The edges of one relation in one layer, column by column."""
 
-    row_at = col_at = 0  # which parts of the nodes they are
+    row_at = col_at = 0  # indices of its parts of the nodes
 
     def __init__(self, matrix: SparseSample):
         matrix = by_column(matrix)
@@ -141,7 +141,7 @@ def _join_parts(
     held = [part for part in parts if part is not None]
     value = None
     if any(part.value is not None for part in held):
-        # A part without values counts each edge once.
+        # Edges of a part without values have the value 1.
         value = torch.cat(
             [
                 torch.ones(p.row.numel()) if p.value is None else p.value
@@ -186,13 +186,13 @@ def check_edges(
     nodes: dict[Any, Nodes],
     edges: dict[Any, Edges],
 ) -> None:
-    """Looks the first and the last edge up in the graph.
+    """Checks that the first and the last edge are edges of the graph.
 
-    Edges that a program makes itself are numbered without regard to it, and
-    would get the attributes of others.
+    Edges that a program creates have ids of their own, and would get the
+    attributes of other edges.
 
     Raises:
-        ValueError: If the graph does not have them.
+        ValueError: If one is not.
     """
     for t, sampled in edges.items():
         source, target = (nodes[end].ids for end in graph.end_types(t))
@@ -214,16 +214,17 @@ def repeat_seeds(
     nodes: dict[Any, Nodes],
     edges: dict[Any, Edges],
 ) -> None:
-    """Gives each place of a repeated seed the in-edges of that seed.
+    """Gives each copy of a repeated seed the in-edges of that seed.
 
     Args:
-        graph (Graph): What was sampled.
-        seeds (Dict[NodeType, torch.Tensor]): Ids as they were given.
+        graph (Graph): The graph.
+        seeds (Dict[NodeType, torch.Tensor]): Ids with repetitions.
         place (Dict[NodeType, torch.Tensor]): The position of each of them
             among the distinct ones.
         nodes (Dict[NodeType, Nodes]): Distinct nodes; changed in place.
         edges (Dict[EdgeType, Edges]): Their edges; changed in place.
     """
+    #: The old position of each node, and the new position of each old one.
     #: The former number of each node, and the new number of each former one.
     former, renumber = {}, {}
     for t, node in nodes.items():

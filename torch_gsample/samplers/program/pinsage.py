@@ -1,4 +1,4 @@
-"""PinSAGE's neighbours as a sampler of PyG's loaders."""
+"""PinSAGE as a sampler of PyG's loaders."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -20,9 +20,8 @@ class PinSAGESampler(WeightedSampler):
     r"""Samples the nodes that random walks visit most (PinSAGE).
 
     At each hop, :func:`torch_gsample.algorithms.pinsage` replaces the
-    neighbours of a node by the nodes that its walks visit most, as in `"Graph
-    Convolutional Neural Networks for Web-Scale Recommender Systems"
-    Convolutional Neural Networks for Web-Scale Recommender Systems"
+    neighbours of a node with the nodes that its walks visit most, as in
+    `"Graph Convolutional Neural Networks for Web-Scale Recommender Systems"
     <https://arxiv.org/abs/1806.01973>`_ (KDD 2018). They need not be
     neighbours, so ``edge_weight`` is the only edge attribute of batches: the
     share of the visits, which sums to 1 for each destination.
@@ -118,7 +117,7 @@ class PinSAGESampler(WeightedSampler):
     def _read_relations(
         self, relations: GraphData, metapath: Sequence[EdgeType]
     ) -> dict[Any, SparseSample]:
-        """The relations of a path as matrices, with the rows of walks."""
+        """Returns the relations of a path, with the rows that walks follow."""
         name = self._name
         graph, graphs = open_graph(name, relations)
         if not graph.is_hetero:

@@ -1,4 +1,4 @@
-"""Reads what a sampling program returns, and says what is wrong with it."""
+"""Reads and checks the return value of a sampling program."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,13 +19,13 @@ from torch_gsample.sparse_sample.ids import column
 
 @dataclass
 class Returned:
-    """What a program returned, by type.
+    """The return value of a program, by type.
 
     Args:
         layers (List[Dict[EdgeType, SparseSample]]): From the seeds outwards.
         induced (Dict[NodeType, torch.Tensor], optional): The nodes of an
             induced subgraph, whose edges are the only layer.
-        subgraphs (Subgraphs, optional): A subgraph for each seed, in place of
+        subgraphs (Subgraphs, optional): A subgraph for each seed, instead of
             layers.
         node_attributes (Dict[NodeType, Dict[str, torch.Tensor]]): Attributes
             of all nodes of the graph.
@@ -40,17 +40,17 @@ class Returned:
 def read_returned(
     name: str, graph: Graph, returned: Any, disjoint: bool = False
 ) -> Returned:
-    """Brings what a program returned into one form.
+    """Returns a program's output in one form.
 
     Args:
-        name (str): The sampler, for messages.
-        graph (Graph): What was sampled.
+        name (str): The sampler, for errors.
+        graph (Graph): The graph.
         returned: Layers, a subgraph, or subgraphs; or a pair of one of them
             and attributes.
         disjoint (bool, optional): Whether subgraphs are expected.
 
     Raises:
-        TypeError: If it is something else.
+        TypeError: If the output has another form.
         ValueError: If a matrix or an attribute does not fit the graph, or a
             worker would have to send gradients.
     """
@@ -144,7 +144,7 @@ def _read_layer(name: str, graph: Graph, layer: Any) -> Relations:
 
 
 def _induced_nodes(graph: Graph, layer: Relations) -> dict[Any, Tensor]:
-    """The nodes of a subgraph, with those that have no edge in it."""
+    """Returns the nodes of a subgraph, isolated ones included."""
     none = torch.empty(0, dtype=torch.int64)
     nodes: dict[Any, list[Tensor]] = {t: [none] for t in graph.node_types}
     for edge_type, matrix in layer.items():

@@ -1,6 +1,6 @@
-"""Runs a program for one batch, or for several together where that pays.
+"""Runs a program for one batch, or for several at once if that is faster.
 
-Matrices, seeds and keys come in, what the program returns for each batch goes
+Matrices, seeds and keys come in; the program's output for each batch goes
 out.
 """
 
@@ -14,30 +14,30 @@ from torch import Tensor
 from torch_gsample import rng
 from torch_gsample.samplers.program.steps import Run
 
-#: The part of a pass that measuring may take.
+#: Maximum share of an epoch's time for measuring.
 _SHARE = 0.1
-#: Less time than that is not worth to begin: several batches are another
-#: program, which the passes have to make.
+#: Minimum of that time in seconds. Several batches are another program, which
+#: the passes have to compile first.
 _LEAST = 0.5
-#: Nor are so few batches.
+#: Minimum number of batches in an epoch.
 _SHORT = 64
 #: Calls until layouts are chosen, and one that is timed.
 _CALLS = 7
 
 
 def checked_options(options: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Returns options of a compilation after checks.
+    """Returns compiler options after checks.
 
     Raises:
         TypeError: If an option has the wrong type.
-        ValueError: If an option is not known.
+        ValueError: If an option is unknown.
     """
     _options(options)
     return dict(options or {})
 
 
 def _options(options: Mapping[str, Any] | None) -> Any:
-    """Reads options by the compiler, which an import of loaders leaves out."""
+    """Reads options; imports the compiler only here, to import fast."""
     from torch_gsample.compiler import Options
 
     return Options.read(options)
@@ -48,11 +48,11 @@ class ProgramRunner:
 
     Args:
         program (Callable): ``program(A, seeds)``.
-        compile (bool): Whether it is compiled, at the first batch.
-        options (Dict[str, Any]): Options of the compilation.
+        compile (bool): Whether to compile it, at the first batch.
+        options (Dict[str, Any]): Compiler options.
         several (bool): Whether it takes one vector of seeds, so that several
             batches can run together.
-        size (int, optional): How many were found to be fastest.
+        size (int, optional): The fastest number of batches, if known.
     """
 
     def __init__(
@@ -79,10 +79,10 @@ class ProgramRunner:
             self._program = Compiled(program, options=options)
 
     def __call__(self, A: Any, runs: Sequence[Run]) -> list[Any]:
-        """Runs it for some batches."""
+        """Runs the program for some batches."""
         several, out = self._several, []
         if several is not None and len(runs) > 1:
-            if not self.is_compiled:  # its errors are those of one batch
+            if not self.is_compiled:  # raise errors for a single batch
                 out, runs = [self._alone(A, runs[0])], runs[1:]
             if not several.reads_module:
                 with rng.program_scope(torch.cat([run.key for run in runs])):
@@ -96,16 +96,16 @@ class ProgramRunner:
 
     @property
     def is_compiled(self) -> bool:
-        """Whether it was compiled, or will not be."""
+        """Whether the program is compiled, or is not to be."""
         program = self._program
         return getattr(program, 'is_compiled', True)
 
     @property
     def size(self) -> int:
-        """How many batches it should be given.
+        """Number of batches to pass at once.
 
-        What belongs to a module may change between two batches, as the
-        bandits' weights do: such programs get one.
+        It is 1 if the program reads a module, whose state may change between
+        two batches, as the bandits' weights do.
         """
         several = self._several
         if several is None or several.reads_module:
@@ -114,7 +114,7 @@ class ProgramRunner:
 
     @property
     def found(self) -> int | None:
-        """How many batches were found to be fastest, once that is known."""
+        """The fastest number of batches, once it is known."""
         several = self._several
         if several is None or not several.search.is_decided:
             return None
@@ -126,12 +126,12 @@ class ProgramRunner:
         seeds: Callable[[], Sequence[Tensor]],
         num_batches: int,
     ) -> None:
-        """Goes on to measure how many batches are fastest together.
+        """Continues to measure the fastest number of batches.
 
         Args:
             A (SparseSample): The graph.
             seeds (Callable): Returns int64 ``[num_seeds]`` of some batches.
-            num_batches (int): How many a pass has.
+            num_batches (int): Number of batches in an epoch.
         """
         several = self._several
         if several is None or several.search.is_decided:

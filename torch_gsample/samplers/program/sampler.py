@@ -1,4 +1,4 @@
-"""Any sampling program as a sampler of PyG's loaders."""
+"""Sampling programs as samplers of PyG's loaders."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
@@ -131,7 +131,7 @@ class ProgramSampler(KeyedSampler):
         tensor([0, 1, 2])
     """
 
-    _super_batch: int | str = 1  # if ``options`` do not say
+    _super_batch: int | str = 1  # default of the option
 
     def __init__(
         self,
@@ -187,7 +187,7 @@ class ProgramSampler(KeyedSampler):
 
     @property
     def fanouts(self) -> Fanouts | None:
-        """What the program gets as ``fanouts``; can be set."""
+        """The program's argument ``fanouts``; can be set."""
         return self._fanouts
 
     @fanouts.setter
@@ -202,12 +202,12 @@ class ProgramSampler(KeyedSampler):
 
     @property
     def edge_permutation(self) -> dict[EdgeType, None] | None:
-        """None: edge ids of samples are those of the data already."""
+        """None: edge ids of samples are those of the data."""
         return dict.fromkeys(self.graph.edge_types) if self.is_hetero else None
 
     @property
     def disjoint(self) -> bool:
-        """Whether each seed has a subgraph of its own."""
+        """Whether each seed has its own subgraph."""
         return self._disjoint
 
     def sample_from_nodes(
@@ -221,8 +221,8 @@ class ProgramSampler(KeyedSampler):
 
         Raises:
             IndexError: If a seed is not in the graph.
-            TypeError: If the program returns something else than matrices.
-            ValueError: If what it returns is no sample of the graph.
+            TypeError: If the program does not return matrices.
+            ValueError: If its output is not a sample of the graph.
         """
         return self._finish([self._steps_of_nodes(inputs)])[0]
 
@@ -242,8 +242,8 @@ class ProgramSampler(KeyedSampler):
 
         Raises:
             IndexError: If a node is not in the graph.
-            TypeError: If the program returns something else than matrices.
-            ValueError: If what it returns is no sample of the graph.
+            TypeError: If the program does not return matrices.
+            ValueError: If its output is not a sample of the graph.
         """
         return self._finish([self._steps_of_edges(inputs, neg_sampling)])[0]
 
@@ -253,19 +253,18 @@ class ProgramSampler(KeyedSampler):
         numbers: Sequence[rng.BatchNumber],
         neg_sampling: NegativeSampling | None = None,
     ) -> list[AttributedOutput | HeteroAttributedOutput]:
-        """Samples subgraphs for several batches, each as it is alone.
+        """Samples several batches; each sample is as if sampled alone.
 
         Args:
-            batches (List[NodeSamplerInput or EdgeSamplerInput]): The seeds of
-                each.
-            numbers (List[BatchNumber]): The number of each.
-            neg_sampling (NegativeSampling, optional): As of
+            batches (List[NodeSamplerInput or EdgeSamplerInput]): Their seeds.
+            numbers (List[BatchNumber]): Their ids.
+            neg_sampling (NegativeSampling, optional): As in
                 :meth:`sample_from_edges`.
 
         Raises:
             IndexError: If a node is not in the graph.
-            TypeError: If the program returns something else than matrices.
-            ValueError: If what it returns is no sample of the graph.
+            TypeError: If the program does not return matrices.
+            ValueError: If its output is not a sample of the graph.
         """
         steps = [
             self._steps_of_nodes(inputs)
@@ -277,11 +276,11 @@ class ProgramSampler(KeyedSampler):
 
     @property
     def look_ahead(self) -> int:
-        """How many batches :meth:`sample_batches` should be given."""
+        """Number of batches to pass to :meth:`sample_batches`."""
         return self._runner.size
 
     def prepare_workers(self) -> None:
-        """Compiles the program, so that processes that are forked have it."""
+        """Compiles the program before workers are forked."""
         if self.compile:
             seeds = {
                 t: torch.arange(min(n, 1))
@@ -296,12 +295,14 @@ class ProgramSampler(KeyedSampler):
     def search_look_ahead(
         self, seeds: Callable[[], Sequence[Tensor]], num_batches: int
     ) -> None:
-        """Measures how many batches are fastest in one run.
+        """Measures the fastest number of batches in one run.
+
+        Measuring takes at most a tenth of an epoch, and continues at the next
+        call.
 
         Args:
             seeds (Callable): Returns int64 ``[num_seeds]`` of some batches.
-            num_batches (int): How many are sampled in a pass: measuring takes
-                a tenth of it at most, and goes on at the next call.
+            num_batches (int): Number of batches in an epoch.
         """
         if not self.is_hetero:
             self._runner.search(self.matrices[None], seeds, num_batches)
@@ -337,7 +338,7 @@ class ProgramSampler(KeyedSampler):
 
     @property
     def _runner(self) -> ProgramRunner:
-        """The program of matrices and seeds alone, compiled if ``compile``."""
+        """The program of matrices and seeds, compiled if ``compile``."""
         if '_bound' not in self.__dict__:
             bound = bind_program(
                 self.program, self.fanouts, self.program_kwargs
@@ -346,7 +347,7 @@ class ProgramSampler(KeyedSampler):
             runner = ProgramRunner(
                 bound, self.compile, options, not self.is_hetero, self._size
             )
-            # Threads that come at the same time get the same one.
+            # Concurrent threads get the same one.
             self.__dict__.setdefault('_bound', runner)
         return self.__dict__['_bound']
 
@@ -357,7 +358,7 @@ class ProgramSampler(KeyedSampler):
         return outs
 
     def _run(self, runs: list[Run]) -> list[Returned]:
-        """Runs the program for some batches, together where that pays."""
+        """Runs the program for some batches, at once if that is faster."""
         A: Any = self.matrices
         if not self.is_hetero:
             A = A[None]

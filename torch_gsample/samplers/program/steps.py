@@ -1,7 +1,7 @@
-"""From the seeds of a batch to its sample, around the run of a program.
+"""The steps from the seeds of a batch to its sample.
 
-The steps of a batch stop where the program is to run, and go on with what it
-returned: so several batches can be taken there, to run together.
+The steps of a batch stop at the run of the program, and continue with its
+output. So the programs of several batches can run together.
 """
 
 from collections.abc import Callable, Generator, Sequence
@@ -30,13 +30,13 @@ from torch_gsample.samplers.program.returned import Returned
 
 
 class Run(NamedTuple):
-    """What a program is to sample: seeds by node type, under a key."""
+    """Input of one run of a program: seeds by node type, and a key."""
 
     seeds: Any
     key: Tensor
 
 
-#: Yields a run, is sent what the program returned, and returns a sample.
+#: Yields a run, receives the program's output, and returns a sample.
 Steps: TypeAlias = Generator[Run, Returned, Any]
 
 
@@ -45,13 +45,13 @@ def finish(
     run: Callable[[list[Run]], list[Returned]],
     numbers: Sequence[rng.BatchNumber] | None = None,
 ) -> list[Any]:
-    """Takes the steps of some batches, whose programs run together.
+    """Runs the steps of some batches, whose programs run together.
 
     Args:
         batches (List[Steps]): The steps of each.
         run (Callable): Runs the program.
-        numbers (List[BatchNumber], optional): The number of each; that of
-            the scope if not given.
+        numbers (List[BatchNumber], optional): Their ids; default: that of the
+            current scope.
     """
     scopes = [
         nullcontext() if numbers is None else rng.batch_scope(*numbers[i])
@@ -85,9 +85,9 @@ def layer_steps(
     """Samples layers, or an induced subgraph, from distinct seeds.
 
     Args:
-        name (str): The sampler, for messages.
-        graph (Graph): What is sampled.
-        own_edges (bool): Whether edges are not those of the graph.
+        name (str): The sampler, for errors.
+        graph (Graph): The graph.
+        own_edges (bool): Whether the program creates edges of its own.
         seeds (Dict[NodeType, torch.Tensor]): int64 ``[num_seeds]`` by type.
         key (torch.Tensor): int64 ``[1, 3]``.
     """
@@ -115,9 +115,9 @@ def disjoint_steps(
     seeds: dict[Any, Tensor],
     key: Tensor,
 ) -> Steps:
-    """Samples a subgraph for each seed; arguments as of :func:`layer_steps`.
+    """Samples a subgraph for each seed of a homogeneous graph.
 
-    The graph is homogeneous.
+    Arguments are those of :func:`layer_steps`.
     """
     ids = seeds[None]
     returned = yield Run({None: ids}, key)
@@ -161,7 +161,7 @@ def _output(
     )
     if own_edges:
         fields['edge'] = dict.fromkeys(edges)
-    if induced:  # its edges are of no hop
+    if induced:  # induced edges belong to no hop
         fields['num_sampled_edges'] = dict.fromkeys(edges)
     if not graph.is_hetero:
         fields = {name: value[None] for name, value in fields.items()}

@@ -1,4 +1,4 @@
-"""Ready samplers of subgraphs for PyG's loaders: ShaDow and GraphSAINT."""
+"""Samplers of subgraphs for PyG's loaders: ShaDow and GraphSAINT."""
 
 from typing import Any
 
@@ -24,8 +24,8 @@ from torch_gsample.samplers.program.steps import Steps
 from torch_gsample.samplers.seeds import read_nodes
 from torch_gsample.sparse_sample import SparseSample
 
-#: Seed of all draws that estimate a normalisation: it belongs to a graph and
-#: a sampler, whatever the seed of a run is.
+#: Seed of all draws that estimate a normalisation, which does not depend on
+#: the seed of a run.
 NORM_SEED = 0x5A17
 
 
@@ -53,7 +53,7 @@ class ShaDowSampler(ProgramSampler):
             replacement.
         alpha (float, optional): Restart probability of PageRank.
         eps (float, optional): Tolerance of the residues of PageRank.
-        **options (optional): As of :class:`ProgramSampler`: ``seed``,
+        **options (optional): As in :class:`ProgramSampler`: ``seed``,
             ``weight_attr`` (for PageRank), ``share_memory``, ...
 
     Raises:
@@ -135,12 +135,12 @@ class SaintSampler(ProgramSampler):
         walk_length (int, optional): Number of steps of each walk.
         frontier_steps (int, optional): Instead of it, the number of steps of a
             frontier; see :func:`~torch_gsample.algorithms.saint_frontier`.
-        sample_coverage (int, optional): How often a node is in the subgraphs
-            of the estimate, on average; 0 for no normalisation.
+        sample_coverage (int, optional): Average number of subgraphs with a
+            node in the estimate; 0 for no normalisation.
         batch_size (int, optional): Seeds of a batch, needed for the estimate.
         input_nodes (torch.Tensor, optional): The population of seeds, for the
             estimate: indices or a mask; default: all nodes.
-        **options (optional): As of :class:`ProgramSampler`: ``seed``,
+        **options (optional): As in :class:`ProgramSampler`: ``seed``,
             ``share_memory``, ...
 
     Raises:

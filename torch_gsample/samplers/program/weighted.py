@@ -1,4 +1,4 @@
-"""What samplers share whose programs weigh the edges of a layer."""
+"""Base of samplers whose programs weigh the edges of a layer."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
@@ -22,11 +22,11 @@ class WeightedSampler(ProgramSampler):
         program (Callable): The program.
         sizes (Tuple[str, List[int]]): The name and the value of the argument
             that becomes ``fanouts``.
-        program_kwargs (Dict[str, Any]): More arguments of the program.
+        program_kwargs (Dict[str, Any]): Further arguments of the program.
         normalization (str, optional): See :class:`LadiesSampler`.
         weight_attr (str, optional): See :class:`ProgramSampler`.
-        own_edges (bool, optional): As there.
-        **options (optional): As there.
+        own_edges (bool, optional): See :class:`ProgramSampler`.
+        **options (optional): See :class:`ProgramSampler`.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ def _normalized(name: str, A: SparseSample, kind: str) -> SparseSample:
     """Returns A[u, v] / d_v, or A[u, v] / sqrt(d_u d_v)."""
     if A._disk is None:  # stored weights are checked when they are read
         A = _checked(name, A)
-    # A sum of 0 has edges of weight 0 only, which stay so.
+    # If a sum is 0, all its edges have weight 0, and keep it.
     least = torch.finfo(A.dtype).tiny
     into = A.sum(dim=0).clamp(min=least)
     if kind == 'row':
@@ -84,7 +84,7 @@ def _normalized(name: str, A: SparseSample, kind: str) -> SparseSample:
 
 
 def _checked(name: str, A: SparseSample) -> SparseSample:
-    """Returns the matrix with values that are real and not negative."""
+    """Returns the matrix with floating-point values that are not negative."""
     value = A.values()
     if not value.is_floating_point():
         A = A.with_value(value.to(torch.get_default_dtype()))

@@ -1,7 +1,7 @@
 """PyG's layers as vertex programs, under PyG's names.
 
-A layer takes PyG's arguments and loads PyG's ``state_dict``; what it cannot
-fuse, it leaves to PyG.
+A layer takes PyG's arguments and loads PyG's ``state_dict``. Calls that it
+cannot fuse run PyG's own code.
 """
 
 from torch_gsample.vertex.nn.appnp import APPNP

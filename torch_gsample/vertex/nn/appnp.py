@@ -44,8 +44,8 @@ class APPNP(nn.APPNP):
             edge_weight (torch.Tensor, optional): ``[num_edges]``.
 
         Raises:
-            TypeError: If it is a :class:`~torch_gsample.Block`, which has the
-                edges of one step only.
+            TypeError: If ``edge_index`` is a :class:`~torch_gsample.Block`,
+                which has the edges of one step only.
         """
         if isinstance(edge_index, Block):
             raise TypeError(

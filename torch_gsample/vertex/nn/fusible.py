@@ -1,4 +1,4 @@
-"""Which calls of a layer can be fused, and attention's shared parts."""
+"""Tests whether a layer's call can be fused, and shared parts of layers."""
 
 from collections.abc import Callable
 from typing import Any
@@ -22,12 +22,12 @@ from torch_gsample.vertex.kernels.layouts import read_graph
 from torch_gsample.vertex.program import VertexProgram
 
 _PYG = 'torch_geometric.'
-#: Elements from which a slice's gradient takes longer than Python.
+#: Elements of a slice whose gradient takes longer than Python code.
 _SHARED = 1 << 16
 _LINEAR = Linear, torch.nn.Linear
-#: What kernels compute in float32; promoted as by torch.
+#: Dtypes that kernels compute in float32, with torch's type promotion.
 _SINGLE = frozenset({torch.float32, *HALF})
-#: Methods by which a class that derives from a layer changes what it computes.
+#: Methods whose override in a subclass changes a layer's result.
 _METHODS = (
     *('message', 'aggregate', 'update', 'message_and_aggregate'),
     'edge_update',
@@ -35,18 +35,18 @@ _METHODS = (
 
 
 def layer_program(layer: str) -> Callable[[Any], VertexProgram]:
-    """Makes vertex programs whose errors name a layer."""
+    """Creates vertex programs whose errors name a layer."""
     return lambda function: VertexProgram(function, layer)
 
 
 def is_fusible(
     layer: MessagePassing, graph: Any, *features: Tensor | None, aggr: str
 ) -> bool:
-    """Whether the vertex program of a layer computes a call.
+    """Whether a layer's vertex program can compute a call.
 
-    PyG has features of more than two dimensions (one graph for a batch of
-    them), dtypes that are promoted to float64, and autocast of layers that
-    have half precision themselves.
+    Only PyG supports features of more than two dimensions (one graph for a
+    batch of features), dtypes that are promoted to float64, and autocast of
+    layers in half precision.
 
     Args:
         layer (MessagePassing): The layer.
@@ -76,9 +76,10 @@ def is_fusible(
 
 
 def _is_mapped(graph: Any) -> bool:
-    """Whether ``torch.vmap`` maps a graph, which is plain from here on.
+    """Whether ``torch.vmap`` maps a graph.
 
-    A graph must cache no tensor of a transform, which ends.
+    It also fills the graph's caches with plain tensors, because tensors of a
+    transform must not outlive it.
     """
     if isinstance(graph, Tensor):
         return is_mapped(graph)
@@ -91,7 +92,7 @@ def _is_mapped(graph: Any) -> bool:
 
 
 def _has_methods_of_pyg(layer: MessagePassing) -> bool:
-    """Whether no class between a layer and PyG's changes what it computes."""
+    """Whether no subclass of PyG's layer overrides its computation."""
     kind = type(layer)
     pyg = next(k for k in kind.__mro__ if k.__module__.startswith(_PYG))
     return all(
@@ -101,7 +102,7 @@ def _has_methods_of_pyg(layer: MessagePassing) -> bool:
 
 
 def _are_fusible(features: list[Any]) -> bool:
-    """Whether features are such as programs of layers take."""
+    """Whether vertex programs of layers support the features."""
     return all(
         isinstance(x, Tensor)
         and features[0].dim() == 2 >= x.dim()
@@ -117,8 +118,8 @@ def _is_plain_autocast(
 ) -> bool:
     """Whether autocast is off, or the parameters of a layer are float32.
 
-    CUDA's rules make float32 of what a layer of half precision computes. While
-    Dynamo captures, autocast is PyG's.
+    CUDA's rules compute a half-precision layer in float32. While Dynamo
+    captures, autocast is left to PyG.
     """
     device = next((x.device for x in features if x is not None), None)
     if device is None or not is_autocast(device):
@@ -145,11 +146,11 @@ def read_ends(x: Any, graph: Any) -> tuple[Any, Any]:
 
 
 class _SharedRows(torch.autograd.Function):
-    """The rows of sources, and the first of these as those of destinations.
+    """The rows of sources, and the first of them as rows of destinations.
 
-    A slice's gradient would fill as many rows with zeros, and be added. That
-    of destinations is added in place if the gradient of sources is owned:
-    nobody else has it, as that of kernels and products.
+    The gradient of a slice would be padded with zeros and added. Instead, the
+    gradient of destinations is added in place if the gradient of sources is
+    owned: nobody else refers to it, as for results of kernels and products.
     """
 
     @staticmethod
@@ -179,11 +180,11 @@ class _SharedRows(torch.autograd.Function):
 
 
 def both_ends(x: Tensor, num_dst: int) -> tuple[Tensor, Tensor]:
-    """Returns rows and the first of them, whose gradients share memory.
+    """Returns rows and the first of them, with gradients in shared memory.
 
     Args:
         x (torch.Tensor): The features of sources.
-        num_dst (int): The number of destinations.
+        num_dst (int): Number of destinations.
     """
     if num_dst < x.shape[0] and _is_shared(x):
         return _SharedRows.apply(x, num_dst, False)
@@ -191,11 +192,11 @@ def both_ends(x: Tensor, num_dst: int) -> tuple[Tensor, Tensor]:
 
 
 def share_rows(pair: tuple[Any, Any], x: Any, graph: Any) -> tuple[Any, Any]:
-    """Returns the features of both ends, whose gradients share memory.
+    """Returns the features of both ends, with gradients in shared memory.
 
     Args:
         pair (Tuple): The features of sources and of destinations.
-        x (torch.Tensor or Tuple): What they were read of.
+        x (torch.Tensor or Tuple): The features from which they were read.
         graph (Any): The argument ``edge_index``.
     """
     if isinstance(graph, Block) and isinstance(x, Tensor) and _is_shared(x):
@@ -204,7 +205,7 @@ def share_rows(pair: tuple[Any, Any], x: Any, graph: Any) -> tuple[Any, Any]:
 
 
 def _is_shared(x: Tensor) -> bool:
-    """Whether gradients of a tensor may be added up in their memory."""
+    """Whether the gradients of a tensor may be accumulated in place."""
     return (
         x.requires_grad
         and x.numel() >= _SHARED
@@ -215,7 +216,7 @@ def _is_shared(x: Tensor) -> bool:
 
 
 class _SharedProduct(torch.autograd.Function):
-    """Rows, and their product with a matrix of few rows, transposed.
+    """Rows, and their product with the transpose of a matrix of few rows.
 
     The gradient of the product is added to that of the rows in place, as in
     :class:`_SharedRows`.
@@ -239,9 +240,10 @@ class _SharedProduct(torch.autograd.Function):
 
 
 def with_product(x: Tensor, matrix: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns rows, and their product with a matrix, transposed.
+    """Returns rows, and their product with the transpose of a matrix.
 
-    The first result is for a program, whose gradient nobody else has.
+    The first result must only be used by a vertex program, whose gradient
+    nobody else refers to.
 
     Args:
         x (torch.Tensor): ``[rows, width]``.
@@ -255,7 +257,7 @@ def with_product(x: Tensor, matrix: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def add_product(out: Tensor, x: Tensor, first: Any, second: Any) -> Tensor:
-    """Adds a product to another one, in its memory where it can be.
+    """Adds a product to another one, in place if possible.
 
     Args:
         out (torch.Tensor): The result of ``first``.
@@ -267,16 +269,16 @@ def add_product(out: Tensor, x: Tensor, first: Any, second: Any) -> Tensor:
         type(module) in _LINEAR and not has_hooks(module)
         for module in (first, second)
     )
-    plain = plain and not is_transformed()  # vmap may map one of the two
+    plain = plain and not is_transformed()  # vmap may map only one of them
     dtypes = {out.dtype, x.dtype, second.weight.dtype}
     if plain and second.bias is None and len(dtypes) == 1:
-        # In place: products are what no gradient reads.
+        # In place, as no gradient formula reads a product's result.
         return out.addmm_(x, second.weight.t())
     return out + second(x)
 
 
 def read_edges(value: Any, graph: Any) -> Any:
-    """Returns features of the edges: of a :class:`Block`, the first rows."""
+    """Returns edge features; for a :class:`Block`, the first rows."""
     if isinstance(graph, Block) and isinstance(value, Tensor):
         return value[: graph.num_edges]
     return value
@@ -292,17 +294,18 @@ def left_to_pyg(
 ) -> Any:
     """Returns the result of PyG's own code.
 
-    PyG generates ``propagate`` of a class from its source, which it finds by
-    the name of the class: that of ours for both. ``propagate_type`` and
-    ``edge_updater_type`` of a layer say what PyG would find in its own.
+    PyG generates a class's ``propagate`` from its source, which it finds by
+    the class's name, and our classes have the same names. The attributes
+    ``propagate_type`` and ``edge_updater_type`` replace what PyG reads from
+    its own source.
 
     Args:
         layer (MessagePassing): The layer.
-        kind (Type): The class of PyG that it derives from.
+        kind (Type): Its base class in PyG.
         x (Any): The features.
         graph (Any): The argument ``edge_index``.
         *args (Any): Further arguments of the call.
-        **kwargs (Any): Those that have names.
+        **kwargs (Any): Further keyword arguments of the call.
     """
     if isinstance(graph, (Block, SparseSample)):
         if 'size' in kwargs and kwargs['size'] is None:

@@ -156,9 +156,9 @@ class GATConv(nn.GATConv):
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """Returns the sources, and ``[num_nodes, heads]`` of both ends.
 
-        Scores are products with matrices of a row for each head, which is
-        ``att`` at the features of the head: no memory as large as the
-        features is taken.
+        Scores are products with matrices of one row per head, which has
+        ``att`` in the columns of its head. So no temporary tensor is as large
+        as the features.
         """
         one = torch.eye(self.heads, device=source.device)
         one = one.to(self.att_src.dtype).unsqueeze(-1)
@@ -175,7 +175,7 @@ class GATConv(nn.GATConv):
     def _projected(self, x: Any, pair: Any) -> tuple[Tensor, Tensor]:
         """Returns ``[num_nodes, heads * out_channels]`` of both ends.
 
-        Destinations that are the first sources are projected with them.
+        Destinations that are the first sources share their projection.
         """
         if self.lin is None:
             return self.lin_src(pair[0]), self.lin_dst(pair[1])

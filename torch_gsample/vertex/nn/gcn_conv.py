@@ -47,7 +47,7 @@ def propagation(
     Args:
         weighted (bool): Whether edges have weights.
         normalized (bool): Whether vertices have factors ``norm``.
-        alpha (float): The share of ``restart`` in the result.
+        alpha (float): Share of ``restart`` in the result.
     """
     key = weighted, normalized, alpha
     if key not in _programs:
@@ -81,7 +81,7 @@ def _propagation(
 class Propagation:
     """Multiplies features by the normalised adjacency of GCN.
 
-    Loops are ordinary edges, so features have gradients as sources only.
+    Loops are ordinary edges, so only sources have gradients.
 
     Args:
         graph (Any): The graph.
@@ -102,7 +102,7 @@ class Propagation:
         normalize: bool,
         loop: float,
     ):
-        # Factors have the dtype of weights, but are rounded to it once.
+        # Factors have the dtype of weights, and are rounded only once.
         self._dtype = dtype if weight is None else weight.dtype
         self._graph = graph
         self._norm: Any = None
@@ -152,11 +152,11 @@ class Propagation:
     def __call__(
         self, x: Tensor, restart: Tensor | None = None, alpha: float = 0.0
     ) -> Tensor:
-        """Returns the product with features, plus a share of others.
+        """Returns the product with features, mixed with other features.
 
         Args:
             x (torch.Tensor): The features.
-            restart (torch.Tensor, optional): The others.
+            restart (torch.Tensor, optional): The other features.
             alpha (float, optional): Their share.
         """
         features: dict[str, Any] = {'x': (x, None)}
@@ -173,7 +173,7 @@ class Propagation:
 
 
 def _with_loops(graph: Any, weight: Tensor, fill: float, size: int) -> Tensor:
-    """Weights of edges, then of loops: that of the last loop, if any."""
+    """Returns weights of edges, then of loops: the last loop's, if any."""
     row, col = ends_of(graph)
     loops = weight.new_full((size,), fill)
     own = row == col
@@ -228,7 +228,7 @@ class GCNConv(nn.GCNConv):
         # PyG's loops count twice only if edges have weights.
         twice = self.improved and edge_weight is not None
         loop = (2.0 if twice else 1.0) * self.add_self_loops
-        dtype = x.dtype  # under autocast, not that of the product
+        dtype = x.dtype  # under autocast, the product has another one
         x = self.lin(x)
         propagate = Propagation(
             edge_index, edge_weight, x, dtype, self.normalize, loop
@@ -239,7 +239,7 @@ class GCNConv(nn.GCNConv):
     def _left_to_pyg(
         self, x: Tensor, block: Block, edge_weight: Tensor | None
     ) -> Tensor:
-        """Returns the nodes of a block by PyG's propagation."""
+        """Returns the output of a block by PyG's own propagation."""
         edge_index = block.edges.edge_index
         if self.normalize:
             edge_index, edge_weight = gcn_norm(

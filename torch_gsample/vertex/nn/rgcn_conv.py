@@ -112,6 +112,6 @@ class RGCNConv(nn.RGCNConv):
             root = pair[1] @ self.root
         else:
             root = torch.addmm(self.bias, pair[1], self.root)
-        # In place: products are what no gradient reads. vmap may map one.
+        # In place, as no gradient reads a product. vmap may map one of them.
         in_place = root.dtype == out.dtype and not is_transformed()
         return root.add_(out) if in_place else root + out

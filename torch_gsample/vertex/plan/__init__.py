@@ -1,1 +1,1 @@
-"""How a traced program becomes units, and units their gradients."""
+"""Division of a traced program into units (kernels), and their gradients."""

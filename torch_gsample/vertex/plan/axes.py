@@ -1,4 +1,4 @@
-"""The numbers of the axes of features in a program."""
+"""Numbering of the feature axes in a program."""
 
 from collections.abc import Sequence
 
@@ -7,10 +7,10 @@ from torch_gsample.vertex.frontend.values import Axis, Unsupported, Value
 
 
 def numbered(tracer: Tracer, results: Sequence[Value]) -> dict[Axis, int]:
-    """Numbers axes so that those of features ascend.
+    """Numbers axes so that those of each feature ascend.
 
     Args:
-        tracer (Tracer): What the program recorded.
+        tracer (Tracer): The recorded program.
         results (Sequence[Value]): Its results.
 
     Raises:

@@ -1,14 +1,14 @@
 """Differentiates a unit: the units of its gradients, and of its tangents.
 
-The adjoint of a value has its graph type. Where a value of a source goes into
-one of an edge, the adjoint of the source is the sum over its out-edges; where
-one of a destination does, it is the sum over its in-edges. So a gradient is a
-vertex program again: a unit over destinations gives the gradients of
-destinations and edges, and what the unit over sources needs of destinations.
-A unit over sources is differentiated in the same way, its ends exchanged: so
-a unit of gradients has gradients, and so on.
+The adjoint of a value has the value's graph type. If a value of a source is
+used in one of an edge, the adjoint of the source is the sum over its
+out-edges; for a destination, it is the sum over its in-edges. So a gradient is
+again a vertex program: a unit over destinations computes the gradients of
+destinations and edges, and the values of destinations that the unit over
+sources needs. A unit over sources is differentiated in the same way with ends
+exchanged, so gradients of any order exist.
 
-Tangents need one unit, over the same vertices.
+Tangents need one unit over the same vertices.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,20 +29,20 @@ from torch_gsample.codegen.unit import (
 )
 from torch_gsample.vertex.plan.factors import Factors
 
-#: Of an element-wise operation: work that an edge may do again.
+#: Elementwise operations that an edge may recompute.
 CHEAP = frozenset({'add', 'sub', 'mul', 'neg', 'detach'})
 
 
 @dataclass(frozen=True)
 class Gradient:
-    """What one operand's gradient is made of.
+    """The parts of one operand's gradient.
 
     Args:
         operand (int): The operand.
         unit (int): The unit that computes it: 0 over the vertices of the
-            unit that is differentiated, 1 over those at the other end.
-        output (int): Which of its outputs it is.
-        is_total (bool): Whether the rows of the output are added up: the
+            differentiated unit, 1 over those at the other end.
+        output (int): Index of its output.
+        is_total (bool): Whether to sum the rows of the output, for the
             gradient of a parameter.
     """
 
@@ -56,16 +56,17 @@ class Gradient:
 class Backward:
     """The units of gradients.
 
-    Operands of the first: the operands of the unit, its saved aggregates, the
-    gradients of its results. The second has the outputs of the first, too.
+    Operands of the first unit: the operands of the differentiated unit, its
+    saved aggregates, and the gradients of its results. The second unit also
+    reads the outputs of the first.
 
     Args:
-        saved (Tuple[Expression, ...]): Aggregates of the unit that are read.
-        leaves (Tuple[Leaf, ...]): All that the two can read.
-        outputs (Tuple): Of each unit.
-        given (int): Outputs of the first unit that are gradients; those
-            behind them are operands of the second.
-        gradients (Tuple[Gradient, ...]): How the gradients are put together.
+        saved (Tuple[Expression, ...]): Saved aggregates of the unit.
+        leaves (Tuple[Leaf, ...]): All operands of both units.
+        outputs (Tuple): Outputs of each unit.
+        given (int): Number of the first unit's outputs that are gradients;
+            later ones are operands of the second unit.
+        gradients (Tuple[Gradient, ...]): The gradients by operand.
     """
 
     saved: tuple[Expression, ...]
@@ -85,9 +86,9 @@ def differentiate(
     Args:
         unit (Unit): A unit over destinations or sources.
         wanted (Sequence[int]): The operands.
-        saved (Sequence[Expression], optional): The values of the unit that
-            are known, if gradients are to be differentiated again: they keep
-            what is detached.
+        saved (Sequence[Expression], optional): Known values of the unit, if
+            gradients will be differentiated again; then detached values stay
+            detached.
 
     Raises:
         NotImplementedError: If an operation has no derivative.
@@ -119,7 +120,7 @@ def differentiate(
         number = len(unit.leaves) + i
         given = operand(number, output.root.dtype)
         leaves.append(Leaf(f'grad{i}', output.kind, given.dtype, output.axes))
-        # After all that is saved: numbers move.
+        # After saved values, as indices shift.
         places[given] = operand(len(leaves) - 1, given.dtype)
     for key, root in found.items():
         root = _replaced(root, places.get)
@@ -130,16 +131,16 @@ def differentiate(
 def tangents(
     unit: Unit, given: Sequence[int]
 ) -> tuple[list[Leaf], list[Output | None]]:
-    """Returns what the tangents of a unit read, and what they are.
+    """Returns the operands of a unit's tangents, and the tangents.
 
     Args:
         unit (Unit): A unit over destinations or sources.
-        given (Sequence[int]): The operands that have tangents: these are
-            leaves behind those of the unit.
+        given (Sequence[int]): The operands with tangents, which are appended
+            to the leaves of the unit.
 
     Returns:
         Tuple[List[Leaf], List[Output, optional]]: The leaves, and the tangent
-        of each output; none where it is zero.
+        of each output; None if it is zero.
 
     Raises:
         NotImplementedError: If an operation has no derivative.
@@ -160,7 +161,7 @@ def tangents(
 
 
 def _seed(number: int, output: Output, types: Types) -> Expression:
-    """Returns the adjoint of a root, which an output may repeat."""
+    """Returns the adjoint of a root, summed over an output's extra axes."""
     adjoint = operand(number, output.root.dtype)
     for axis in sorted({*output.axes} - types.axes(output.root), reverse=True):
         adjoint = Expression('sum_axis', adjoint.dtype, (adjoint,), axis)
@@ -170,8 +171,8 @@ def _seed(number: int, output: Output, types: Types) -> Expression:
 def _saved(roots: list[Expression], types: Types) -> list[Expression]:
     """Returns the results and aggregates of a unit.
 
-    A gradient that reads a result takes no memory of its own for what the
-    result was made of.
+    A gradient that reads a result stores none of the result's intermediate
+    values.
     """
     results = [root for root in roots if types.level(root) > 0]
     nodes = [node for node in ordered(roots) if node.op in AGGREGATES]
@@ -184,7 +185,7 @@ def _split(
     leaves: list[Leaf],
     saved: Sequence[Expression],
 ) -> Backward:
-    """Divides gradients between the units of both ends."""
+    """Splits gradients between the units of both ends."""
     outputs: tuple[list[Output], list[Output]] = ([], [])
     gradients = []
     for (number, kind), root in found.items():
@@ -202,7 +203,7 @@ def _split(
         if types.kind(node) != unit.center or not node.args:
             return None
         if not node.dtype.is_floating_point:
-            return None  # outputs have one dtype
+            return None  # outputs share one dtype
         if _is_cheap(node, types):
             return None
         if node not in known:
@@ -236,7 +237,7 @@ def _without_detach(root: Expression) -> Expression:
 
 
 def _is_cheap(root: Expression, types: Types) -> bool:
-    """Whether an edge computes a value sooner than it reads it."""
+    """Whether an edge recomputes a value faster than it reads it."""
     nodes = ordered([root])
     most = len(types.axes(root))
     wide = [
@@ -252,7 +253,7 @@ def _is_cheap(root: Expression, types: Types) -> bool:
 def _replaced(
     root: Expression, leaf: Callable[[Expression], Expression | None]
 ) -> Expression:
-    """Replaces parts of an expression, the largest first."""
+    """Replaces parts of an expression, largest first."""
     done: dict[Expression, Expression] = {}
 
     def visit(node: Expression) -> Expression:

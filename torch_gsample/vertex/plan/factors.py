@@ -1,11 +1,11 @@
-"""Products in gradients, with factors of few features first.
+"""Reorders products in gradients: factors with few features first.
 
     sum_c (g[h, c] / t[h]) x[h, c]   ->   (1 / t[h]) sum_c g[h, c] x[h, c]
     w[h] (g[h, c] / t[h])            ->   (w[h] (1 / t[h])) g[h, c]
 
-An edge then multiplies fewer numbers, and ``g / t``, which has as many
-features as the results, is stored for no other unit. Values of the program
-itself stay as they are: gradients compare them with their maxima.
+Edges then multiply fewer numbers, and ``g / t``, which has as many features as
+the results, is not stored for another unit. Values of the program itself do
+not change, as gradients compare them with their maxima.
 """
 
 from collections.abc import Iterable
@@ -29,7 +29,7 @@ class Factors:
         self._done: dict[Expression, Expression] = {}
 
     def first(self, root: Expression) -> Expression:
-        """Returns a gradient with its factors in order."""
+        """Returns a gradient with ordered factors."""
         for node in ordered([root]):
             if node not in self._done:
                 self._done[node] = self._rewritten(node)
@@ -50,7 +50,7 @@ class Factors:
         return new
 
     def _sum(self, node: Expression) -> Expression:
-        """Takes what a sum has in all its terms out of it."""
+        """Moves factors that are constant in a sum out of it."""
         [body] = node.args
         if body.op == 'neg' and body not in self._program:
             return apply('neg', self._sum(replace(node, args=body.args)))
@@ -70,7 +70,7 @@ class Factors:
         return [x for arg in node.args for x in self._factors(arg)]
 
     def _product(self, factors: list[Expression]) -> Expression:
-        """Multiplies what has the same features, then these, few first.
+        """Multiplies factors with equal features, then these by width.
 
         Factors of vertices come before factors of edges.
         """

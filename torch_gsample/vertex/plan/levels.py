@@ -1,4 +1,4 @@
-"""The units of aggregations of their own: by type, and of out-edges."""
+"""Units of nested aggregations: by edge type, and over out-edges."""
 
 from dataclasses import replace
 from typing import Any
@@ -17,10 +17,10 @@ from torch_gsample.vertex.frontend.trace import DEGREE, Nested
 
 
 def nested_unit(plan: Any, origin: Nested) -> tuple[Unit, list[int]]:
-    """Returns the unit of an aggregation, and the operands that it reads.
+    """Returns the unit of an aggregation, and its operands.
 
-    Types of edges are destinations of the inner level, and sources of the
-    outer one. Out-neighbours are sources.
+    Edge types are destinations of the inner level, and sources of the outer
+    one. Out-neighbours are sources.
 
     Args:
         plan (Plan): The program.

@@ -1,6 +1,6 @@
 """The steps from a vertex program to its operators, in order.
 
-Gradients are no step: a call says which operands want them
+Gradients are not a step, as the operands that need them depend on the call
 (``differentiate.py``).
 """
 
@@ -17,12 +17,12 @@ from torch_gsample.vertex.plan.plan import Plan
 
 @dataclass(frozen=True)
 class PlanStep:
-    """A step that makes a plan, and its reason.
+    """A step of planning, and its reason.
 
     Args:
         name (str): Its name.
-        run (Callable): Takes the plan, and adds to it.
-        reason (str): Why it comes where it does.
+        run (Callable): Extends the plan.
+        reason (str): Reason for its position.
     """
 
     name: str
@@ -77,17 +77,17 @@ def make_plan(
     name: str,
     dtypes: Sequence[torch.dtype] | None = None,
 ) -> Plan:
-    """Returns the plan of a program for some features.
+    """Returns the plan of a program for given features.
 
     Args:
         function (Callable): The program.
         signature (Mapping): The features of the call.
-        parameters (List[str]): The parameters that it takes.
+        parameters (List[str]): Its parameters.
         name (str): The name of the program.
-        dtypes (Sequence[torch.dtype], optional): Of its results.
+        dtypes (Sequence[torch.dtype], optional): Dtypes of its results.
 
     Raises:
-        ValueError: If it does what none can.
+        ValueError: If the program is not supported.
     """
     plan = Plan(function, signature, parameters, name, dtypes)
     for step in STEPS:

@@ -1,10 +1,10 @@
-"""What a traced program does, step by step.
+"""The plan of a traced program.
 
-A state machine over graph types groups operations: a unit starts with values
-of sources, destinations or edges (S, D, E), goes on with those of edges (S-E,
-D-E, E-E) and ends with aggregates (E-A). Values of the vertex that follow, and
-edges that read them again, stay in the unit (A-D, D-E): it loops over the
-edges of the vertex once more. Only a dense product ends a unit.
+A state machine over graph types groups operations into units: a unit starts
+with values of sources, destinations or edges (S, D, E), continues with values
+of edges (S-E, D-E, E-E) and ends with aggregates (E-A). Later values of the
+vertex, and edges that read them, stay in the unit (A-D, D-E), which then loops
+over the edges of the vertex again. Only a dense product ends a unit.
 """
 
 import itertools
@@ -60,14 +60,14 @@ from torch_gsample.vertex.plan.step import Computed, Step
 
 
 class Plan:
-    """The steps of a program, which ``pipeline.py`` makes.
+    """The plan of a program, built by the steps of ``pipeline.py``.
 
     Args:
         function (Callable): The program.
         signature (Mapping): The features of the call.
-        parameters (List[str]): The parameters that it takes.
+        parameters (List[str]): Its parameters.
         name (str): The name of the program.
-        dtypes (Sequence[torch.dtype], optional): Of its results.
+        dtypes (Sequence[torch.dtype], optional): Dtypes of its results.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Plan:
         self.is_staged = False
 
     def set_number(self) -> None:
-        """Gives the plan a number of its own."""
+        """Gives the plan a unique number."""
         self.number = next(_numbers)
         _plans[self.number] = self
 
@@ -101,13 +101,13 @@ class Plan:
         self.result_dims = [value.dims for value in self._values]
 
     def read_operands(self) -> None:
-        """Makes a leaf of each operand."""
+        """Creates a leaf for each operand."""
         self.operands: list[Operand] = list(self._tracer.operands)
         self.origins: list[Origin | Computed] = [
             item.origin for item in self.operands
         ]
         promotion = self._promotion()
-        #: In which products are computed, if in half precision.
+        #: Half-precision dtype of products, or None.
         self.half = half_dtype(promotion)
         own = promotion or self.dtype
         #: The dtype of each result.
@@ -116,9 +116,9 @@ class Plan:
         self.results = [self.resolved(x.expr) for x in self._values]
 
     def divide(self) -> None:
-        """Divides the program between units and operators of torch."""
-        self.depths: list[int] = []  # units that run before each operand
-        #: What the units compute, by their numbers.
+        """Divides the program between units and torch operators."""
+        self.depths: list[int] = []  # number of units before each operand
+        #: Outputs of each unit, by its number.
         self.roots: dict[int, list[Expression]] = {}
         self._computed: dict[Expression, Expression] = {}
         self._steps: dict[Expression, Step] = {}
@@ -134,16 +134,16 @@ class Plan:
                 self.body(origin)
 
     def make_units(self) -> None:
-        """Makes a kernel of the aggregates that run together."""
+        """Creates a kernel for the aggregates that run together."""
         self.units = {
             number: self._unit(roots) for number, roots in self.roots.items()
         }
 
     def make_operators(self) -> None:
-        """Makes the operators of units, and of the levels of relations."""
-        # Dynamo reads numbers; the operators live as long as their plan.
+        """Creates the operators of units, and of the levels of relations."""
+        # Dynamo reads numbers; operators live as long as their plan.
         self._fused: list[Fused] = []
-        #: Of each unit: the number of its operator, and its operands.
+        #: For each unit, the number of its operator, and its operands.
         self.operators = {
             number: self._operator(unit, kept)
             for number, (unit, kept) in self.units.items()
@@ -157,7 +157,7 @@ class Plan:
             made.names.add(self._name)
 
     def join_levels(self) -> None:
-        """Finds levels that one operator computes together."""
+        """Finds levels that one operator can compute."""
         self.projections = {
             number: projection_of(self.origins[number], self.operands)
             for number in self.levels
@@ -165,11 +165,11 @@ class Plan:
 
     @property
     def has_out_edges(self) -> bool:
-        """Whether edges are aggregated in the other direction, too."""
+        """Whether out-edges are aggregated, too."""
         return any(isinstance(x, Nested) and x.out for x in self.origins)
 
     def link_operands(self) -> None:
-        """Finds how operands and results come to be."""
+        """Finds the steps that compute operands and results."""
         self.inputs = {
             number: self._inputs(origin)
             for number, origin in enumerate(self.origins)
@@ -178,9 +178,9 @@ class Plan:
         self.result_steps = [self.step(root) for root in self.results]
 
     def _promotion(self) -> torch.dtype | None:
-        """The dtype of torch's promotion, if one is of half precision.
+        """Returns the promoted dtype if it is one of half precision.
 
-        Tensors without dimensions promote no others.
+        Zero-dimensional tensors do not promote others.
         """
         dtype = promoted(
             x.dtype
@@ -218,7 +218,7 @@ class Plan:
         return Types(self.leaves)
 
     def resolved(self, root: Expression) -> Expression:
-        """Returns an expression with the numbers of axes in it."""
+        """Returns an expression with numbered axes."""
         done: dict[Expression, Expression] = {}
         for node in ordered([root]):
             value = node.value
@@ -241,7 +241,7 @@ class Plan:
         return 0
 
     def _depth(self, root: Expression) -> int:
-        """Returns how many units run before the one that computes a value."""
+        """Returns the number of units that run before a value's unit."""
         if not self.is_staged:
             numbers = operands_of([root])
             return max((self.depths[number] for number in numbers), default=0)
@@ -254,7 +254,7 @@ class Plan:
         return known[root] - (root.op in AGGREGATES)
 
     def step(self, root: Expression) -> Step:
-        """Returns how a value is computed."""
+        """Returns the step that computes a value."""
         if root not in self._steps:
             rest = self._without_earlier(root)
             step = Step(
@@ -272,12 +272,12 @@ class Plan:
         return self._steps[root]
 
     def _has_unit(self, root: Expression) -> bool:
-        """Whether a unit computes a value: one of edges, or an aggregate."""
+        """Whether a unit computes a value: for edges, or an aggregate."""
         of_edges = self.types.kind(root) == EDGE and root.op != 'operand'
         return of_edges or any(n.op in AGGREGATES for n in ordered([root]))
 
     def evaluate(self, step: Step, tensors: Sequence[Tensor]) -> Tensor:
-        """Computes a step with operators of torch, ``[rows, width]``."""
+        """Computes a step with torch operators, ``[rows, width]``."""
         types = self.types
         known = dict(zip(step.operands, tensors, strict=True))
         [value] = evaluate([step.root], types, self.sizes, known)
@@ -295,7 +295,7 @@ class Plan:
         return [self.step(self.resolved(x.expr)) for x in factors]
 
     def body(self, origin: Nested) -> Expression:
-        """Returns the expression to aggregate; out-edges follow in-edges."""
+        """Returns the aggregated expression; out-edges follow in-edges."""
         root = self.resolved(origin.body.expr)
         if origin.out:
             return self._without_earlier(root, len(self.depths))
@@ -304,7 +304,7 @@ class Plan:
     def _without_earlier(
         self, root: Expression, depth: int | None = None
     ) -> Expression:
-        """Replaces aggregates that an earlier unit has computed."""
+        """Replaces aggregates that an earlier unit computes."""
         depth = self._depth(root) if depth is None else depth
         done: dict[Expression, Expression] = {}
 
@@ -342,9 +342,10 @@ class Plan:
         return unit_of(DESTINATION, self.leaves, self.sizes, outputs)
 
     def _rounded(self) -> dict[Expression, torch.dtype | None]:
-        """Returns results that units write in half precision.
+        """Returns the half-precision dtypes of units' results.
 
-        Not values that a later unit reads, or results in two dtypes.
+        Values that a later unit reads, and results in two dtypes, are not
+        rounded.
         """
         found: dict[Expression, torch.dtype | None] = {}
         if self.is_staged:  # results are of some edges
@@ -362,21 +363,21 @@ class Plan:
         return made.number, [kept[i] for i in made.given]
 
 
-#: What neighbours and edges are of where edges are in the other direction.
+#: Graph types of neighbours and edges if edges are reversed.
 _TURNED = {OUT_NEIGHBOR: SOURCE, OUT_EDGE: EDGE}
-#: The plans that are in use. Dynamo's graphs hold numbers, no objects.
+#: The plans in use. Dynamo's graphs contain numbers instead of objects.
 _plans: WeakValueDictionary[int, Plan] = WeakValueDictionary()
 _numbers = itertools.count()
 
 
 @torch.compiler.allow_in_graph
 def evaluate_step(plan: int, step: int, tensors: list[Tensor]) -> Tensor:
-    """Computes a step with operators of torch; Dynamo does not look inside.
+    """Computes a step with torch operators; opaque for Dynamo.
 
     Args:
         plan (int): The number of the plan.
         step (int): The number of the step.
-        tensors (List[torch.Tensor]): What the step reads.
+        tensors (List[torch.Tensor]): The inputs of the step.
     """
     made = _plans[plan]
     return made.evaluate(made.steps[step], tensors)

@@ -1,4 +1,4 @@
-"""Which sums over types are one operator: those of neighbours, multiplied."""
+"""Sums over edge types that one operator computes: projected neighbours."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,8 +23,8 @@ class Projection:
     Args:
         x (int): The operand of the sources.
         weight (int): The operand of the matrices.
-        transposed (bool): Whether these are multiplied transposed.
-        mean (bool): Whether edges of a type are averaged, not added up.
+        transposed (bool): Whether to transpose the matrices.
+        mean (bool): Whether to average the edges of a type instead of summing.
     """
 
     x: int
@@ -36,10 +36,10 @@ class Projection:
 def projection_of(
     origin: Any, operands: Sequence[Operand]
 ) -> Projection | None:
-    """Returns what a sum over types is, if it is such a one.
+    """Returns a sum over types as a projection, or None.
 
     Args:
-        origin (Any): Where an operand comes from.
+        origin (Any): The origin of an operand.
         operands (Sequence[Operand]): All operands of the program.
     """
     if not isinstance(origin, Nested) or origin.op != 'sum':

@@ -1,9 +1,9 @@
-"""Plans whose units end with aggregates, for the parts of a vertex's edges.
+"""Plans whose units end with aggregates, for partitions of a vertex's edges.
 
     sum_u exp(x_u - max_u x_u)  ->  unit 0: max_u x_u
                                     unit 1: sum_u exp(x_u - m)
 
-The aggregates of the parts are joined before the next unit reads them.
+The aggregates of the partitions are combined before the next unit reads them.
 """
 
 from copy import copy
@@ -23,10 +23,10 @@ class Stages:
     """The steps of a program whose units end with aggregates.
 
     Args:
-        plan (Plan): The steps. Its operands begin with those of the program.
-        ties (Dict[Tuple[int, int], int]): Of each maximum and minimum, given
-            by a unit and the place among its outputs, the place of the number
-            of edges that attain it.
+        plan (Plan): The steps. Its operands start with those of the program.
+        ties (Dict[Tuple[int, int], int]): For each maximum and minimum (unit,
+            output index), the index of the output with the number of edges
+            that attain it.
     """
 
     plan: Plan
@@ -34,10 +34,10 @@ class Stages:
 
 
 def stages_of(plan: Plan) -> Stages | None:
-    """Returns the stages of a program; none if its edges go together.
+    """Returns the stages of a program, or None if edges cannot be split.
 
-    Sorts take all edges of a vertex, and draws of vertices count those of a
-    tile.
+    Sorts need all edges of a vertex, and draws of vertices depend on the rows
+    of a tile.
 
     Args:
         plan (Plan): The program.
@@ -57,7 +57,7 @@ def stages_of(plan: Plan) -> Stages | None:
     made.is_staged = True
     count = len(plan.operands)
     made.origins = list(plan.origins[:count])
-    # A unit over some edges must not count these: the degree is given.
+    # A unit over part of the edges must not count them: pass the degree.
     made.leaves = [
         replace(leaf, name='degree') if leaf.name == DEGREE else leaf
         for leaf in plan.leaves[:count]
@@ -76,7 +76,7 @@ def stages_of(plan: Plan) -> Stages | None:
 
 
 def _count_ties(roots: list[Expression], place: int) -> int:
-    """Adds the number of edges that attain an extreme; returns its place."""
+    """Adds the number of edges that attain an extremum; returns its index."""
     root = roots[place]
     [x] = root.args
     one, zero = (constant(n, x.dtype) for n in (1, 0))

@@ -7,22 +7,22 @@ from torch_gsample.codegen.expression import Expression
 
 @dataclass(frozen=True)
 class Computed:
-    """An aggregate that an earlier unit gives to a later one."""
+    """An aggregate that an earlier unit passes to a later one."""
 
     root: Expression
 
 
 @dataclass(frozen=True)
 class Step:
-    """How a value comes to be: by a unit, or by operators of torch.
+    """A step that computes a value, by a unit or by torch operators.
 
     Args:
-        root (Expression): The value, of operands that are known then.
-        number (int): Of the step.
-        operands (Tuple[int, ...]): What it reads.
+        root (Expression): The value, as an expression of known operands.
+        number (int): Number of the step.
+        operands (Tuple[int, ...]): Its inputs.
         kind (str): Its graph type.
         unit (int, optional): The unit that computes it.
-        place (int): Which of its outputs it is.
+        place (int): Index among the unit's outputs.
     """
 
     root: Expression

@@ -1,9 +1,10 @@
-"""Which values of gradients have half precision in memory.
+"""Gradient values that are stored in half precision.
 
-Kernels compute in float32. Gradients of operands, and what is as wide as
-those, have the dtype of the results; a gradient that is added up over rows is
-rounded once, after the sum. What is compared, as the maximum with the values
-of edges, has the bits that it was computed with, or no value would be equal.
+Kernels compute in float32. Gradients of operands, and intermediate values of
+the same width, are stored in the dtype of the results. A gradient that is
+summed over rows is rounded once, after the sum. Values that are compared, such
+as a maximum with the values of edges, keep all bits; otherwise none would be
+equal.
 """
 
 from dataclasses import replace
@@ -14,17 +15,17 @@ from torch_gsample.codegen.expression import Expression
 from torch_gsample.codegen.unit import Output, Unit, operands_of, ordered
 from torch_gsample.vertex.plan.differentiate import Backward
 
-#: From how many values on a row of half precision pays.
+#: Minimum width of rows that are stored in half precision.
 _WIDE = 16
 _COMPARISONS = frozenset({'eq', 'ne', 'lt', 'le', 'gt', 'ge'})
 
 
 def with_half(unit: Unit, plan: Backward) -> Backward:
-    """Returns the units of gradients with what is in memory.
+    """Returns the units of gradients with the dtypes of stored values.
 
     Args:
         unit (Unit): The unit.
-        plan (Backward): The units of its gradients, all of float32.
+        plan (Backward): The units of its gradients, all in float32.
     """
     if not unit.has_half:
         return plan
@@ -55,7 +56,7 @@ def with_half(unit: Unit, plan: Backward) -> Backward:
 
 
 def _half_of(unit: Unit, value: Output) -> torch.dtype | None:
-    """Returns the dtype of a result that is as wide as a value."""
+    """Returns the storage dtype of a result with the same axes."""
     if unit.width(value.axes) < _WIDE:
         return None
     same = (out.half for out in unit.outputs if out.axes == value.axes)
@@ -63,13 +64,13 @@ def _half_of(unit: Unit, value: Output) -> torch.dtype | None:
 
 
 def _is_kept(unit: Unit, node: Expression, half: torch.dtype | None) -> bool:
-    """Whether a value has the bits of one that is in memory."""
+    """Whether a value has the same bits as a stored operand."""
     if node.op not in ('max_in', 'min_in') or node.args[0].op != 'operand':
         return False
     return unit.leaves[int(node.args[0].value)].half == half
 
 
 def _compared(nodes: list[Expression]) -> set[int]:
-    """Returns the operands that comparisons read."""
+    """Returns the operands of comparisons."""
     args = [n.args for n in nodes if n.op in _COMPARISONS]
     return set(operands_of(arg for pair in args for arg in pair))

@@ -1,4 +1,4 @@
-"""Programs and their units as text."""
+"""Text of programs and their units."""
 
 from collections.abc import Iterable, Sequence
 
@@ -25,7 +25,7 @@ from torch_gsample.vertex.kernels.operator import training
 from torch_gsample.vertex.plan.plan import Plan
 from torch_gsample.vertex.plan.step import Computed
 
-#: Operands that a program's text calls by their names.
+#: Operands that a program's text calls by name.
 _PLAIN = Given, Degree, Drawn
 
 
@@ -35,7 +35,7 @@ def program_text(name: str, plan: Plan) -> str:
     A line ``%2 = %0 + %1: E[4]`` is a value of each edge with four features.
 
     Args:
-        name (str): Of the program.
+        name (str): The name of the program.
         plan (Plan): Its steps.
     """
     given = [
@@ -66,7 +66,7 @@ def explanation(name: str, plan: Plan) -> str:
     """Returns the program, its units, and the C++ source of each kernel.
 
     Args:
-        name (str): Of the program.
+        name (str): The name of the program.
         plan (Plan): Its steps.
     """
     parts = [program_text(name, plan)]
@@ -141,7 +141,7 @@ def _expressions(
 
 
 def _passes(unit: Unit, names: Sequence[str]) -> list[str]:
-    """What each pass over the edges of a vertex does."""
+    """Describes each pass over the edges of a vertex."""
     types = Types(unit.leaves)
     roots = [output.root for output in unit.outputs]
     nodes = ordered(roots)

@@ -87,6 +87,8 @@ class HopTasks {
   __device__ void add_seeds() {
     for (int t = 0; t < a_.num_types(); ++t)
       add_seeds(t);
+    if constexpr (!args_t::kOneType)
+      check_batches();
     if (a_.takes_queue() && threadIdx.x == 0)
       retire_tasks(a_.queue, 1);
   }
@@ -186,6 +188,12 @@ class HopTasks {
         a_.tree_time()[a_.first_seed(t) + i] = a_.types[t].of.seed_time[i];
   }
 
+  __device__ void check_batches() const {
+    for (int t = 0; a_.batches > 0 && t < a_.num_types(); ++t)
+      check_ptr(a_.types[t].seed_ptr, a_.batches, a_.num_seeds_of(t),
+                a_.report);
+  }
+
   __device__ void add_seeds(int type) {
     const bool by_queue = a_.takes_queue();
     int64_t* column = a_.column + a_.first_seed(type);
@@ -206,10 +214,10 @@ class HopTasks {
   __device__ uint64_t add_seed(int type, int64_t i) const {
     const int64_t seed = a_.seeds_of(type)[i];
     if (seed < 0 || seed >= a_.num_nodes_of(type)) {
-      note_fault(a_.report, Report::kId, i, seed, type);
+      note_fault(a_.report, Report::kId, a_.seed_in_batch(type, i), seed, type);
       return 0;
     }
-    return make_task(0, a_.key(0, type, a_.first_seed(type) + i, seed));
+    return make_task(0, a_.key(0, type, a_.tree_of_seed(type, i), seed));
   }
 
   // The entry of a key of a hop, marked if it is a task that this made.

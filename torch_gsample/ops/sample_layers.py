@@ -212,6 +212,7 @@ def _(
     return_frontier=False,
     num_threads=0,
     seed_time=None,
+    seed_ptr=None,
 ):
     indptrs, rows, edges, nodes, batches = [], [], [], [], []
     columns, relations = seeds, max(len(ends) // 2, 1)
@@ -233,4 +234,5 @@ def _(
             nodes += columns
             if disjoint:
                 batches += [torch.empty_like(like) for like in columns]
+            batches += [torch.empty_like(ptr) for ptr in seed_ptr or ()]
     return indptrs, rows, edges, nodes, batches

@@ -43,7 +43,9 @@ a hop before the last one is drawn, or a tensor of a hop is changed in place.
 Of several relations: a frontier lacks rows of its type, relations are sampled
 in several ways (with replacement or not, of one dtype or another), or half of
 them are left out. On a GPU ``edges``, ``walk`` and sorted frontiers of several
-relations stay as they are.
+relations stay as they are. In a program that samples several batches in one
+run: hops of several relations, and on a GPU other frontiers than ``row`` and
+``nodes``, unsorted.
 """
 
 import operator
@@ -62,6 +64,7 @@ from torch_gsample.compiler.ir import (
     is_size,
     may_change,
     parts,
+    placeholders,
     same_size,
 )
 from torch_gsample.compiler.typed_chain import TypedChain
@@ -92,12 +95,22 @@ def fuse_hops(graph: Graph) -> list[str]:
 
 def _chains(graph: Graph) -> Iterator[Chain]:
     """The chains of several relations, then those of one that are left."""
+    if any(node.meta.get('batched') for node in placeholders(graph)):
+        yield from filter(_takes_batches, find_chains(graph))
+        return
     typed = find_typed_chains(graph)
     taken = {hop for chain in typed for hop in chain.hops}
     yield from typed
     for chain in find_chains(graph):
         if taken.isdisjoint(chain.hops):
             yield chain
+
+
+def _takes_batches(chain: HopChain) -> bool:
+    """Whether the operator takes several batches of a chain."""
+    device = example(chain.hops[0].args[0]).device  # type: ignore
+    by_queue = chain.rule in ('row', 'nodes') and not chain.sorted
+    return by_queue or device.type == 'cpu'
 
 
 def _after_first(graph: Graph, chain: Chain) -> list[Node]:

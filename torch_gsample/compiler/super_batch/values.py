@@ -87,7 +87,7 @@ class Size:
 class Parts:
     """What an operator returns that returns several values."""
 
-    values: tuple[Value | None, ...]
+    values: tuple['Value | Parts | None', ...]
 
 
 class Rewrite:

@@ -97,7 +97,7 @@ STABLE_TORCH_LIBRARY(gsample, m) {
       "int frontier=1, bool sorted=False, bool replace=False, "
       "bool disjoint=False, bool last=False, int? time_window=None, "
       "bool return_frontier=False, int num_threads=0, "
-      "Tensor[]? seed_time=None, Tensor[]? seed_ptr=None) -> "
+      "Tensor[]? seed_time=None, Tensor[]? ptr=None) -> "
       "(Tensor[] indptr, Tensor[] row, Tensor[] edge, Tensor[] node, "
       "Tensor[] batch)");
   m.def(

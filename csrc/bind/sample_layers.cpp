@@ -149,8 +149,7 @@ Tensor begins(const std::vector<Layers>& batches, size_t i) {
 Layers sample_each(const LayerInputs& in) {
   std::vector<const int64_t*> ptr;
   for (size_t t = 0; t < in.num_types(); ++t)
-    ptr.push_back(
-        read_ptr(in.op, "seed_ptr", (*in.seed_ptr)[t], in.seeds[t].numel()));
+    ptr.push_back(read_ptr(in.op, "ptr", (*in.ptr)[t], in.seeds[t].numel()));
   std::vector<Layers> batches;
   for (int64_t b = 0; b < in.num_batches(); ++b) {
     Tensors seeds;
@@ -184,7 +183,7 @@ Layers sample_each(const LayerInputs& in) {
 }
 
 Layers sample(const LayerInputs& in) {
-  return in.seed_ptr.has_value() ? sample_each(in) : sample_cpu(in);
+  return in.ptr.has_value() ? sample_each(in) : sample_cpu(in);
 }
 
 }  // namespace

@@ -23,10 +23,10 @@ struct LayerInputs : SampleInputs {
   bool sorted;
   bool return_frontier;
   // Of each node type, where the seeds of each batch begin [batches + 1].
-  const std::optional<Tensors>& seed_ptr;
+  const std::optional<Tensors>& ptr;
 
   int64_t num_batches() const {
-    return seed_ptr.has_value() ? (*seed_ptr)[0].numel() - 1 : 1;
+    return ptr.has_value() ? (*ptr)[0].numel() - 1 : 1;
   }
   bool has_frontier(int hop) const {
     return return_frontier || hop + 1 < options.num_hops;
@@ -92,13 +92,13 @@ inline std::vector<Key> read_hop_keys(const char* op,
   return keys;
 }
 
-inline void check_seed_ptr(const SampleInputs& in, const Tensors& ptr) {
+inline void check_ptr(const SampleInputs& in, const Tensors& ptr) {
   STD_TORCH_CHECK(!ptr.empty() && ptr.size() == in.num_types(), in.op,
-                  ": 'seed_ptr' must have one item for each node type");
+                  ": 'ptr' must have one item for each node type");
   for (const Tensor& of_type : ptr)
     STD_TORCH_CHECK(of_type.numel() == ptr[0].numel() && of_type.numel() > 1,
                     in.op,
-                    ": 'seed_ptr' must have an element more than batches, of "
+                    ": 'ptr' must have an element more than batches, of "
                     "which there is one or more");
 }
 
@@ -119,16 +119,16 @@ Layers sample_layers(Tensors graph,
                      bool return_frontier,
                      int64_t num_threads,
                      std::optional<Tensors> seed_time,
-                     std::optional<Tensors> seed_ptr) {
+                     std::optional<Tensors> ptr) {
   const char* op = "sample_layers";
   const SampleInputs in{
       {op, graph, ends, num_nodes}, seeds, seed_time, fanouts};
   in.check();
-  if (seed_ptr.has_value())
-    check_seed_ptr(in, *seed_ptr);
-  STD_TORCH_CHECK(!seed_ptr.has_value() || !disjoint, op,
-                  ": 'seed_ptr' and 'disjoint' must not be given together");
-  const int64_t batches = seed_ptr.has_value() ? (*seed_ptr)[0].numel() - 1 : 1;
+  if (ptr.has_value())
+    check_ptr(in, *ptr);
+  STD_TORCH_CHECK(!ptr.has_value() || !disjoint, op,
+                  ": 'ptr' and 'disjoint' must not be given together");
+  const int64_t batches = ptr.has_value() ? (*ptr)[0].numel() - 1 : 1;
   const LayerInputs layers{
       in,
       read_options(in, 0, replace, disjoint, last, time_window, num_threads),
@@ -137,7 +137,7 @@ Layers sample_layers(Tensors graph,
       read_frontier(op, frontier),
       sorted,
       return_frontier,
-      seed_ptr};
+      ptr};
   const int64_t num_keys = static_cast<int64_t>(key.size());
   STD_TORCH_CHECK(!disjoint || num_keys == in.num_hops(), op,
                   ": trees need one 'key' for each hop");

@@ -111,7 +111,7 @@ class LayerCall {
     args_.options = in.options;
     args_.frontier = in.frontier;
     args_.next = in.return_frontier;
-    args_.batches = in.seed_ptr.has_value() ? in.num_batches() : 0;
+    args_.batches = in.ptr.has_value() ? in.num_batches() : 0;
     args_.relation_count = static_cast<int>(relations_.size());
     args_.type_count = static_cast<int>(types_.size());
     for (const auto& relation : relations_)
@@ -184,11 +184,11 @@ class LayerCall {
 
   // Where the seeds of a type begin, of each batch; the kernel checks it.
   const int64_t* seed_ptr(size_t t) const {
-    if (!in_.seed_ptr.has_value())
+    if (!in_.ptr.has_value())
       return nullptr;
-    const Tensor& ptr = (*in_.seed_ptr)[t];
-    check_vector(in_.op, "seed_ptr", ptr, ScalarType::Long);
-    check_device(in_.op, "seeds' and 'seed_ptr", ptr, like_, "seeds[0]");
+    const Tensor& ptr = (*in_.ptr)[t];
+    check_vector(in_.op, "ptr", ptr, ScalarType::Long);
+    check_device(in_.op, "seeds' and 'ptr", ptr, like_, "seeds[0]");
     return ptr.const_data_ptr<int64_t>();
   }
 
@@ -247,12 +247,12 @@ Layers sample_cuda(const LayerInputs& in) {
                   ": the frontiers 'edges' and 'walk' need a graph on the CPU");
   STD_TORCH_CHECK(!in.sorted || in.is_plain(), in.op,
                   ": 'sorted' needs one node type and one relation on a GPU");
-  const bool many = in.seed_ptr.has_value();
+  const bool many = in.ptr.has_value();
   STD_TORCH_CHECK(
       !many || (!in.sorted && (in.frontier == Frontier::kRow ||
                                in.frontier == Frontier::kNodes)),
       in.op,
-      ": 'seed_ptr' needs the frontiers 'row' or 'nodes' on a GPU, not sorted");
+      ": 'ptr' needs the frontiers 'row' or 'nodes' on a GPU, not sorted");
   return dispatch_graph(in, [&](auto indptr, auto index) {
     using indptr_t = decltype(indptr);
     using index_t = decltype(index);

@@ -137,6 +137,21 @@ LAYERS = {
             replace=True,
         )
     ),
+    "sample_layers: 'ptr' must ascend from 0 to 2": lambda: operator(
+        ptr=[torch.tensor([0, 3, 2])], key=[KEY.repeat(2, 1)] * 2
+    ),
+    "sample_layers: 'ptr' must have one item for each node type": lambda: (
+        operator(ptr=[])
+    ),
+    "sample_layers: 'ptr' must have an element more than batches, of which": (
+        lambda: operator(ptr=[SEEDS[:1]])
+    ),
+    "sample_layers: 'ptr' and 'disjoint' must not be given together": lambda: (
+        operator(ptr=[torch.tensor([0, 2])], disjoint=True)
+    ),
+    "sample_layers: 'key' must be a contiguous int64 tensor [2, 3]": lambda: (
+        operator(ptr=[torch.tensor([0, 1, 2])])
+    ),
     'sample_layers: too many seeds (2)': lambda: operator(
         num_nodes=[3, 2**62], seeds=[SEEDS, SEEDS[:0]], disjoint=True
     ),

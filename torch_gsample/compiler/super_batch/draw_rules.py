@@ -178,7 +178,7 @@ def _sample_layers(rewrite: Rewrite, node: Node) -> Parts:
         [number for _, number in drawn],
         like=(*like, [rewrite.pointer_like() for _ in like[3]]),
         **{name: given[name] for name in _OF_LAYERS},
-        seed_ptr=[seeds.axis.ptr],
+        ptr=[seeds.axis.ptr],
     )
     hops, frontiers = [], []
     for i, part in enumerate(parts(rewrite, call)):

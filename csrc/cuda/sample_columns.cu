@@ -99,7 +99,7 @@ class GpuColumns {
 };
 
 template <typename indptr_t>
-__global__ void __launch_bounds__(kSelectThreads, 6)  // else it spills
+__global__ void __launch_bounds__(kSelectThreads, 5)  // else it spills
     sample_columns_indptr_kernel(SampleColumnsCuda<indptr_t> args) {
   GSAMPLE_SHARED(SelectShared, shared);
   const GpuColumns<indptr_t> sampler(args);

@@ -3,6 +3,8 @@
 import torch
 
 from tests.ops.layers import sample_typed_layers, typed_call
+from tests.ops.neighbors import make_graph
+from torch_gsample import ops
 from torch_gsample.rng import make_key
 
 KEY = make_key(0)
@@ -42,6 +44,15 @@ HOPS_ERRORS = [
         "sample_layers: temporal sampling needs 'disjoint=True'",
     ),
     (ValueError, lambda: layers(time_window=-1), "'time_window' must not be"),
+    (
+        ValueError,
+        lambda: ops.sample_layer_batches(
+            make_graph([INDPTR], [INDICES], [(0, 0)], [3]),
+            *([SEEDS], [1], [KEY]),
+            sampling=ops.Sampling(disjoint=True),
+        ),
+        "sample_layers: 'disjoint' must be False for several batches (got Tr",
+    ),
 ]
 
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from tests.compiler.programs import graph, tensors
-from tests.compiler.test_fuse_hops import GRAPHS, LOOPS
+from tests.compiler.test_fuse_hops import GRAPHS, LOOPS, walk
 from tests.compiler.test_super_batch import batches, keys
 from torch_gsample import super_batch
 from torch_gsample.compiler.passes import fuse_hops
@@ -23,9 +23,8 @@ def operators(function, *args):
     return out, [n for n in names if n.startswith('gsample::sample')]
 
 
-def assert_same_batches(name, expected):
+def assert_same_batches(program, A, expected):
     torch._dynamo.reset()
-    program, A = LOOPS[name], GRAPHS.get(name, graph())
     function = super_batch(program, 8, options={'strict': True})
     seeds, key = batches(SIZES), keys(len(SIZES))
     function(A, seeds)
@@ -45,7 +44,34 @@ def assert_same_batches(name, expected):
 
 @pytest.mark.parametrize('name', NAMED)
 def test_batches_equal_single_ones(name):
-    assert_same_batches(name, ['gsample::sample_layers'])
+    A = GRAPHS.get(name, graph())
+    assert_same_batches(LOOPS[name], A, ['gsample::sample_layers'])
+
+
+def steps(A, seeds):
+    """Where walkers are, from where they began."""
+    out, columns = [], seeds
+    for _ in range(2):
+        columns, _ = walk(A[:, columns].individual_sample(1), columns, None)
+        out.append(columns - seeds)
+    return out
+
+
+def rows_of_edges(A, seeds):
+    """Frontiers with a number of each edge."""
+    out = []
+    for k in (2, 3):
+        S = A[:, seeds].individual_sample(k)
+        seeds = S.edges()[0]
+        out.append(seeds - S.edges()[1])
+    return out
+
+
+@pytest.mark.parametrize('program', [steps, rows_of_edges])
+def test_frontiers_in_order_are_rows_of_their_hop(program):
+    """They are computed with other values of its columns, or edges."""
+    A = GRAPHS['walk']
+    assert_same_batches(program, A, ['gsample::sample_layers'])
 
 
 @pytest.mark.parametrize(('name', 'fused'), [('row', True), ('new', False)])
@@ -60,4 +86,4 @@ def test_a_gpu_has_the_frontiers_of_its_queue(monkeypatch, name, fused):
     monkeypatch.setattr(fuse_hops, 'example', on_gpu)
     layers = ['gsample::sample_layers']
     columns = ['gsample::sample_columns'] * 3
-    assert_same_batches(name, layers if fused else columns)
+    assert_same_batches(LOOPS[name], graph(), layers if fused else columns)

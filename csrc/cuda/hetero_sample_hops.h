@@ -62,7 +62,7 @@ struct HeteroHopsCuda : HopState {
                         : first_above(types[t].seed_ptr, 1, batches, i) - 1;
   }
   // The position of a seed in its batch.
-  GSAMPLE_HD int64_t seed_in_batch(int t, int64_t i) const {
+  GSAMPLE_HD int64_t in_batch(int t, int64_t i) const {
     return batches == 0 ? i : i - types[t].seed_ptr[tree_of_seed(t, i)];
   }
 

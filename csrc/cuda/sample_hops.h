@@ -104,7 +104,7 @@ struct SampleHopsCuda : HopState {
   GSAMPLE_HD static constexpr int64_t first_seed(int) { return 0; }
   GSAMPLE_HD static constexpr int64_t* tree_time() { return nullptr; }
   GSAMPLE_HD static constexpr int64_t tree_of_seed(int, int64_t) { return 0; }
-  GSAMPLE_HD static int64_t seed_in_batch(int, int64_t i) { return i; }
+  GSAMPLE_HD static int64_t in_batch(int, int64_t i) { return i; }
 
   // The relations that sample from columns of a type have slots 0, 1, ...;
   // those whose rows are of a type are counted, too.

@@ -180,7 +180,8 @@ def _sample_layers(rewrite: Rewrite, node: Node) -> Parts:
         **{name: given[name] for name in _OF_LAYERS},
         ptr=[seeds.axis.ptr],
     )
-    hops, frontiers = [], []
+    hops: list[list[Node]] = []
+    frontiers: list[list[Node]] = []
     for i, part in enumerate(parts(rewrite, call)):
         (hops if i < 3 else frontiers).append(parts(rewrite, part))
     return _layers(rewrite, hops, frontiers, seeds.axis, given['frontier'])

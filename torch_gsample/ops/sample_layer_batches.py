@@ -63,8 +63,8 @@ def sample_layer_batches(
         >>> seeds = [torch.tensor([0]), torch.tensor([2, 1])]
         >>> key = [torch.cat([make_key(0, batch=b) for b in range(2)])]
         >>> first, second = sample_layer_batches(graph, seeds, [-1], key)
-        >>> first.row, second.row
-        ([tensor([1, 2])], [tensor([2])])
+        >>> first.row[0].tolist(), second.row[0].tolist()
+        ([1, 2], [2])
     """
     if sampling.disjoint:
         raise ValueError(

@@ -26,8 +26,7 @@ void raise_input(const inputs_t& in, const Report& report) {
                       ") (it is not at edge ", where, " of relation ", relation,
                       ")");
     case Report::kPtr:
-      STD_TORCH_CHECK(false, in.op, ": 'ptr' must ascend from 0 to ",
-                      value);
+      STD_TORCH_CHECK(false, in.op, ": 'ptr' must ascend from 0 to ", value);
     default:
       break;
   }

@@ -1,6 +1,6 @@
 """References of layers: plain loops."""
 
-from itertools import chain
+from itertools import accumulate, chain
 
 from tests.reference_columns import Options, make_relations, sample_column
 from tests.reference_core import Stream, stream_key
@@ -14,6 +14,22 @@ def next_columns(rule, columns, seen, rows):
     seen = list(dict.fromkeys(before + rows))
     skipped = len(before) if rule in ('new', 'unseen') else 0
     return seen[skipped:], seen
+
+
+def joined(batches):
+    """The layers of all batches, and where the columns of each begin."""
+    indptr, row, edge, node, begins = [], [], [], [], []
+    for of_batches in zip(*(out[0] for out in batches), strict=True):
+        indptr.append([0])
+        for begin in of_batches:
+            first = indptr[-1][-1]
+            indptr[-1] += [first + i for i in begin[1:]]
+    for field, joint in ((1, row), (2, edge), (3, node)):
+        for of_batches in zip(*(out[field] for out in batches), strict=True):
+            joint.append([*chain(*of_batches)])
+            if field == 3:
+                begins.append([0, *accumulate(map(len, of_batches))])
+    return indptr, row, edge, node, begins
 
 
 def sample_layers(
@@ -33,7 +49,19 @@ def sample_layers(
     return_frontier=False,
     num_threads=0,
     seed_time=None,
+    ptr=None,
 ):
+    if ptr is not None:
+        batches = [
+            sample_layers(
+                *(graph, ends, num_nodes),
+                [s[p[b] : p[b + 1]] for s, p in zip(seeds, ptr, strict=True)],
+                *(fanouts, [[k[b]] for k in key], call_id, frontier, sorted),
+                *(replace, disjoint, last, time_window, return_frontier),
+            )
+            for b in range(len(ptr[0]) - 1)
+        ]
+        return joined(batches)
     options = Options(time_window, int(last), replace, disjoint)
     rule = ('row', 'nodes', 'new', 'unseen', 'edges', 'walk')[frontier]
     fields = len(graph) // max(len(ends) // 2, 1)

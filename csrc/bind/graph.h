@@ -14,6 +14,10 @@ namespace gsample {
 using Tensors = std::vector<Tensor>;
 using Ints = std::vector<int64_t>;
 
+inline Tensor part_of(Tensor tensor, int64_t first, int64_t last) {
+  return torch::stable::narrow(tensor, 0, first, last - first);
+}
+
 struct GraphInputs {
   enum Field { kIndptr, kIndices, kCumWeight, kEdgeTime };
 

@@ -22,13 +22,14 @@ struct HopCapacity {
   static constexpr int64_t kMost = (int64_t{1} << 30) - 1;
 };
 
-// The first capacity to try: the bound from fan-outs and node counts, or
-// roughly the need of columns of average degree.
+// Room to try first: what fan-outs and the numbers of nodes (of each batch)
+// allow, or about as much as columns of average degrees need.
 template <typename relation_t>
 HopCapacity first_hop_capacity(const std::vector<relation_t>& relations,
                                const std::vector<NodeType>& types,
                                const SampleOptions& options,
-                               Frontier rule) {
+                               Frontier rule,
+                               int64_t batches = 1) {
   constexpr int64_t kSpare = 4096;
   std::vector<int64_t> frontier;
   HopCapacity capacity{0, 0};
@@ -62,7 +63,8 @@ HopCapacity first_hop_capacity(const std::vector<relation_t>& relations,
       frontier[t] =
           options.disjoint
               ? next[t]
-              : std::min(next[t], std::max<int64_t>(types[t].num_nodes, 1));
+              : std::min(next[t],
+                         batches * std::max<int64_t>(types[t].num_nodes, 1));
       capacity.columns += frontier[t];
     }
   }
@@ -99,8 +101,8 @@ class HopCall {
   }
 
   // `indptr`, `row` and `edge` of each hop and relation; `node` and `batch`
-  // (with trees) of each frontier and type. Outputs have the dtypes of `indptr`
-  // and `indices`.
+  // (with trees, or where batches begin) of each frontier and type. Graphs have
+  // the dtypes of `indptr` and `indices`.
   std::array<Tensors, 5> outputs(const std::vector<int64_t>& dst,
                                  ScalarType indptr,
                                  ScalarType indices) {
@@ -146,6 +148,11 @@ class HopCall {
   int num_relations() const { return args_.num_relations(); }
   int64_t hops() const { return args_.options.num_hops; }
   int64_t num_column_ends() const { return (hops() + 1) * num_types() + 1; }
+  int64_t num_batch_begins() const {
+    return args_.batches == 0
+               ? 0
+               : (hops() + 1) * num_types() * (args_.batches + 1);
+  }
   int64_t num_edge_ends() const { return hops() * num_relations() + 1; }
 
   void sample(const HopCapacity& capacity) {
@@ -189,6 +196,7 @@ class HopCall {
     args_.column = words("column", columns);
     args_.begin =
         words("begin", args_.slots() * (columns + hops() * num_types()));
+    args_.batch_begin = words("batch_begin", num_batch_begins());
     args_.place = words("place", edges);
     args_.drawn_edge = words("drawn_edge", edges);
     args_.drawn_row = words("drawn_row", edges);
@@ -260,9 +268,20 @@ class HopCall {
     nodes.push_back(device_vector("node", like_, size));
     if (disjoint)
       batches.push_back(device_vector("batch", like_, size));
-    return {columns[0], size, nodes.back().template mutable_data_ptr<int64_t>(),
-            disjoint ? batches.back().template mutable_data_ptr<int64_t>()
-                     : nullptr};
+    HopNodes to{};
+    to.first_column = columns[0];
+    to.num_columns = size;
+    to.node = nodes.back().template mutable_data_ptr<int64_t>();
+    if (disjoint)
+      to.tree = batches.back().template mutable_data_ptr<int64_t>();
+    if (args_.batches > 0) {
+      const int64_t words = args_.batches + 1;
+      batches.push_back(device_vector("ptr", like_, words));
+      to.ptr = batches.back().template mutable_data_ptr<int64_t>();
+      to.batch_begin =
+          args_.batch_begin + (int64_t{hop} * num_types() + t) * words;
+    }
+    return to;
   }
 
   const char* const op_;

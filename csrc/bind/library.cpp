@@ -97,8 +97,9 @@ STABLE_TORCH_LIBRARY(gsample, m) {
       "int frontier=1, bool sorted=False, bool replace=False, "
       "bool disjoint=False, bool last=False, int? time_window=None, "
       "bool return_frontier=False, int num_threads=0, "
-      "Tensor[]? seed_time=None) -> (Tensor[] indptr, Tensor[] row, "
-      "Tensor[] edge, Tensor[] node, Tensor[] batch)");
+      "Tensor[]? seed_time=None, Tensor[]? ptr=None) -> "
+      "(Tensor[] indptr, Tensor[] row, Tensor[] edge, Tensor[] node, "
+      "Tensor[] batch)");
   m.def(
       "sample_nodes(SymInt num_nodes, int k, Tensor key, SymInt call_id=0, "
       "Tensor? cum_weight=None, bool replace=False, Tensor? ptr=None, "

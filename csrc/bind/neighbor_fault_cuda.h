@@ -25,6 +25,8 @@ void raise_input(const inputs_t& in, const Report& report) {
       STD_TORCH_CHECK(false, in.op, ": 'indices' must be in [0, ", value,
                       ") (it is not at edge ", where, " of relation ", relation,
                       ")");
+    case Report::kPtr:
+      STD_TORCH_CHECK(false, in.op, ": 'ptr' must ascend from 0 to ", value);
     default:
       break;
   }

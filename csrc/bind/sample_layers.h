@@ -10,18 +10,24 @@
 
 namespace gsample {
 
-// Lists hold the relations (or types) of the first hop, then those of the
-// second, and so on; batches exist with trees only.
+// Lists have the relations (or types) of the first hop, then those of the next
+// one, and so on. The last one has the seed of each column with trees, and with
+// several batches where the columns of each begin; else nothing.
 using Layers = std::tuple<Tensors, Tensors, Tensors, Tensors, Tensors>;
 
 struct LayerInputs : SampleInputs {
   SampleOptions options;  // without a key
-  std::vector<Key> keys;  // [hops], or [hops * relations]
-  const Ints& call_id;    // likewise
+  std::vector<Key> keys;  // [hops][batches], or [hops * relations][batches]
+  const Ints& call_id;    // [hops], or [hops * relations]
   Frontier frontier;
   bool sorted;
   bool return_frontier;
+  // Of each node type, where the seeds of each batch begin [batches + 1].
+  const std::optional<Tensors>& ptr;
 
+  int64_t num_batches() const {
+    return ptr.has_value() ? (*ptr)[0].numel() - 1 : 1;
+  }
   bool has_frontier(int hop) const {
     return return_frontier || hop + 1 < options.num_hops;
   }
@@ -32,16 +38,25 @@ struct LayerInputs : SampleInputs {
   const Key& first_key(int hop) const {
     return keys[hop * (keys.size() / options.num_hops)];
   }
-  // The keys of a hop's draws, [relations]. A relation with its own key draws
-  // as if it were the only one.
+  // The keys of a batch.
+  std::vector<Key> keys_of(int64_t batch) const {
+    std::vector<Key> out;
+    for (size_t i = batch; i < keys.size(); i += num_batches())
+      out.push_back(keys[i]);
+    return out;
+  }
+  // The keys of the draws of a hop, [relations][batches]. With a key of its
+  // own, a relation draws as if it were the only one.
   std::vector<uint64_t> streams(int hop) const {
-    const size_t n = num_relations();
-    const bool own = keys.size() != static_cast<size_t>(options.num_hops);
+    const size_t n = num_relations(), batches = num_batches();
+    const bool own = call_id.size() != static_cast<size_t>(options.num_hops);
     std::vector<uint64_t> out;
     for (size_t r = 0; r < n; ++r) {
       const size_t i = own ? hop * n + r : hop;
-      out.push_back(stream_key(keys[i], static_cast<uint32_t>(call_id[i]),
-                               own ? 0 : static_cast<uint32_t>(r)));
+      for (size_t b = 0; b < batches; ++b)
+        out.push_back(stream_key(keys[i * batches + b],
+                                 static_cast<uint32_t>(call_id[i]),
+                                 own ? 0 : static_cast<uint32_t>(r)));
     }
     return out;
   }
@@ -55,12 +70,14 @@ inline Frontier read_frontier(const char* op, int64_t frontier) {
   return static_cast<Frontier>(frontier);
 }
 
-// The key of each hop, or of each relation of each hop, with its own call id.
+// The key of each hop, or of each relation of each hop, which has a call id of
+// its own, too; of each batch.
 inline std::vector<Key> read_hop_keys(const char* op,
                                       const Tensors& key,
                                       const Ints& call_id,
                                       size_t hops,
-                                      size_t draws) {
+                                      size_t draws,
+                                      int64_t batches) {
   const size_t n = key.size();
   STD_TORCH_CHECK((n == hops || n == draws) && call_id.size() == n, op,
                   ": 'key' and 'call_id' must have one item for each of ", hops,
@@ -69,9 +86,20 @@ inline std::vector<Key> read_hop_keys(const char* op,
   std::vector<Key> keys;
   for (size_t i = 0; i < n; ++i) {
     check_call_id(op, call_id[i]);
-    keys.push_back(read_key(op, key[i]));
+    for (const Key& of_batch : read_keys(op, key[i], batches))
+      keys.push_back(of_batch);
   }
   return keys;
+}
+
+inline void check_ptr(const SampleInputs& in, const Tensors& ptr) {
+  STD_TORCH_CHECK(!ptr.empty() && ptr.size() == in.num_types(), in.op,
+                  ": 'ptr' must have one item for each node type");
+  for (const Tensor& of_type : ptr)
+    STD_TORCH_CHECK(of_type.numel() == ptr[0].numel() && of_type.numel() > 1,
+                    in.op,
+                    ": 'ptr' must have an element more than batches, of "
+                    "which there is one or more");
 }
 
 template <Layers (*sample)(const LayerInputs&)>
@@ -90,19 +118,26 @@ Layers sample_layers(Tensors graph,
                      std::optional<int64_t> time_window,
                      bool return_frontier,
                      int64_t num_threads,
-                     std::optional<Tensors> seed_time) {
+                     std::optional<Tensors> seed_time,
+                     std::optional<Tensors> ptr) {
   const char* op = "sample_layers";
   const SampleInputs in{
       {op, graph, ends, num_nodes}, seeds, seed_time, fanouts};
   in.check();
+  if (ptr.has_value())
+    check_ptr(in, *ptr);
+  STD_TORCH_CHECK(!ptr.has_value() || !disjoint, op,
+                  ": 'ptr' and 'disjoint' must not be given together");
+  const int64_t batches = ptr.has_value() ? (*ptr)[0].numel() - 1 : 1;
   const LayerInputs layers{
       in,
       read_options(in, 0, replace, disjoint, last, time_window, num_threads),
-      read_hop_keys(op, key, call_id, in.num_hops(), fanouts.size()),
+      read_hop_keys(op, key, call_id, in.num_hops(), fanouts.size(), batches),
       call_id,
       read_frontier(op, frontier),
       sorted,
-      return_frontier};
+      return_frontier,
+      ptr};
   const int64_t num_keys = static_cast<int64_t>(key.size());
   STD_TORCH_CHECK(!disjoint || num_keys == in.num_hops(), op,
                   ": trees need one 'key' for each hop");

@@ -36,7 +36,7 @@ std::vector<Relation<indptr_t, index_t>> read_device_relations(
       });
 }
 
-// The keys of the draws, [hops][relations].
+// The keys of the draws, [hops][relations][batches].
 std::vector<uint64_t> streams_of(const LayerInputs& in) {
   std::vector<uint64_t> out;
   for (int hop = 0; hop < in.options.num_hops; ++hop)
@@ -110,6 +110,7 @@ class LayerCall {
     args_.options = in.options;
     args_.frontier = in.frontier;
     args_.next = in.return_frontier;
+    args_.batches = in.ptr.has_value() ? in.num_batches() : 0;
     args_.relation_count = static_cast<int>(relations_.size());
     args_.type_count = static_cast<int>(types_.size());
     for (const auto& relation : relations_)
@@ -118,8 +119,8 @@ class LayerCall {
   }
 
   Layers run() {
-    const HopCapacity capacity =
-        first_hop_capacity(relations_, types_, args_.options, in_.frontier);
+    const HopCapacity capacity = first_hop_capacity(
+        relations_, types_, args_.options, in_.frontier, in_.num_batches());
     Hops call(in_.op, scope_, like_, args_);
     Tensor arguments, times;
     store_graph(call, &arguments);
@@ -139,12 +140,15 @@ class LayerCall {
       num_trees_ += type.num_seeds;
       args_.num_nodes += type.num_nodes;
     }
-    const int64_t trees =
-        in_.options.disjoint ? std::max<int64_t>(num_trees_, 1) : 1;
+    const int64_t trees = in_.options.disjoint
+                              ? std::max<int64_t>(num_trees_, 1)
+                              : in_.num_batches();
     const int64_t hops = in_.options.num_hops + 1;
-    STD_TORCH_CHECK(args_.num_nodes <= INT64_MAX / hops / trees, in_.op,
-                    ": too many seeds (", num_trees_, ") for trees of ",
-                    args_.num_nodes, " nodes and ", hops - 1, " hops");
+    STD_TORCH_CHECK(
+        args_.num_nodes <= INT64_MAX / hops / trees, in_.op,
+        in_.options.disjoint ? ": too many seeds (" : ": too many batches (",
+        trees, ") for trees of ", args_.num_nodes, " nodes and ", hops - 1,
+        " hops");
     args_.num_keys = trees * args_.num_nodes;
   }
 
@@ -156,7 +160,8 @@ class LayerCall {
             const int64_t* to) {
     int64_t trees = 0, nodes = 0;
     for (size_t t = 0; t < types_.size(); ++t) {
-      HopType type{types_[t], trees, nodes, to + lists->size(), nullptr, 0, 0};
+      HopType type{types_[t],          trees,   nodes, seed_ptr(t),
+                   to + lists->size(), nullptr, 0,     0};
       for (size_t r = 0; r < relations_.size(); ++r)
         if (relations_[r].dst == static_cast<int>(t)) {
           (*graphs)[r].slot = type.num_into++;
@@ -174,6 +179,16 @@ class LayerCall {
       trees += types_[t].num_seeds;
       nodes += types_[t].num_nodes;
     }
+  }
+
+  // Where the seeds of a type begin, of each batch; the kernel checks it.
+  const int64_t* seed_ptr(size_t t) const {
+    if (!in_.ptr.has_value())
+      return nullptr;
+    const Tensor& ptr = (*in_.ptr)[t];
+    check_vector(in_.op, "ptr", ptr, ScalarType::Long);
+    check_device(in_.op, "seeds' and 'ptr", ptr, like_, "seeds[0]");
+    return ptr.const_data_ptr<int64_t>();
   }
 
   std::vector<int64_t> draw_by_tree() const {
@@ -231,11 +246,17 @@ Layers sample_cuda(const LayerInputs& in) {
                   ": the frontiers 'edges' and 'walk' need a graph on the CPU");
   STD_TORCH_CHECK(!in.sorted || in.is_plain(), in.op,
                   ": 'sorted' needs one node type and one relation on a GPU");
+  const bool many = in.ptr.has_value();
+  STD_TORCH_CHECK(
+      !many || (!in.sorted && (in.frontier == Frontier::kRow ||
+                               in.frontier == Frontier::kNodes)),
+      in.op,
+      ": 'ptr' needs the frontiers 'row' or 'nodes' on a GPU, not sorted");
   return dispatch_graph(in, [&](auto indptr, auto index) {
     using indptr_t = decltype(indptr);
     using index_t = decltype(index);
-    return in.is_plain() ? sample_plain<indptr_t, index_t>(in)
-                         : LayerCall<indptr_t, index_t>(in).run();
+    return in.is_plain() && !many ? sample_plain<indptr_t, index_t>(in)
+                                  : LayerCall<indptr_t, index_t>(in).run();
   });
 }
 

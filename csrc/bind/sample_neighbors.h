@@ -34,11 +34,7 @@ using NeighborOutputs =
 
 constexpr int64_t kFaultWords = 4;
 
-inline Tensor part_of(Tensor tensor, int64_t first, int64_t last) {
-  return torch::stable::narrow(tensor, 0, first, last - first);
-}
-
-// Samples on a device. The options lack the key, which may be in device memory.
+// Samples on a device. The options lack the key, which may be there.
 using SampleFunction = NeighborOutputs (*)(const NeighborInputs& in,
                                            const Tensor& key,
                                            SampleOptions options);

@@ -1,6 +1,7 @@
 // Layers of heterogeneous graphs on a GPU, by the kernels of sample_hops.cuh.
 #pragma once
 
+#include "../core/search.h"
 #include "sample_hops.h"
 
 namespace gsample {
@@ -9,8 +10,9 @@ namespace gsample {
 // the type.
 struct HopType {
   NodeType of;
-  int64_t first_tree;  // seeds of earlier types
-  int64_t first_node;  // nodes of earlier types
+  int64_t first_tree;       // seeds of the types before
+  int64_t first_node;       // nodes of the types before
+  const int64_t* seed_ptr;  // [batches + 1] or null
   const int64_t* into;
   const int64_t* from;
   int64_t num_into;
@@ -34,10 +36,11 @@ struct HeteroHopsCuda : HopState {
   int type_count;
   int most_into;                // most relations into a type
   int64_t num_nodes;            // of all types
-  int64_t num_keys;             // of a hop: num_nodes per tree
-  const uint64_t* streams;      // [num_hops][relation_count] keys of the draws
-  const int64_t* draw_by_tree;  // [num_hops] whether trees draw independently
-  int64_t* time_of_tree;        // [trees] or null, written by the kernel
+  int64_t num_keys;             // of a hop: num_nodes for each tree
+  const uint64_t* streams;      // [num_hops][relation_count][max(batches, 1)]
+                                // keys of the draws
+  const int64_t* draw_by_tree;  // [num_hops] whether trees draw by themselves
+  int64_t* time_of_tree;        // [trees] or null, which the kernel writes
 
   static constexpr bool kOneType = false;
   GSAMPLE_HD int num_types() const { return type_count; }
@@ -51,6 +54,16 @@ struct HeteroHopsCuda : HopState {
   GSAMPLE_HD int64_t num_seeds_of(int t) const { return types[t].of.num_seeds; }
   GSAMPLE_HD int64_t first_seed(int t) const { return types[t].first_tree; }
   GSAMPLE_HD int64_t* tree_time() const { return time_of_tree; }
+  GSAMPLE_HD bool in_trees() const { return options.disjoint || batches > 0; }
+  // Its seed's position, or the last batch that begins at it or before it.
+  GSAMPLE_HD int64_t tree_of_seed(int t, int64_t i) const {
+    return batches == 0 ? types[t].first_tree + i
+                        : first_above(types[t].seed_ptr, 1, batches, i) - 1;
+  }
+  // The position of a seed in its batch.
+  GSAMPLE_HD int64_t in_batch(int t, int64_t i) const {
+    return batches == 0 ? i : i - types[t].seed_ptr[tree_of_seed(t, i)];
+  }
 
   GSAMPLE_HD int slots() const { return most_into; }
   GSAMPLE_HD int slot_of(int r) const {
@@ -70,7 +83,7 @@ struct HeteroHopsCuda : HopState {
 
   // Less than 2^63: the host checks it.
   GSAMPLE_HD uint64_t key(int hop, int t, int64_t tree, int64_t node) const {
-    const int64_t tree_key = options.disjoint ? tree * num_nodes : 0;
+    const int64_t tree_key = in_trees() ? tree * num_nodes : 0;
     return static_cast<uint64_t>(hop * num_keys + tree_key +
                                  types[t].first_node + node);
   }
@@ -78,8 +91,7 @@ struct HeteroHopsCuda : HopState {
     const uint64_t keys = static_cast<uint64_t>(num_keys);
     const uint64_t nodes = static_cast<uint64_t>(num_nodes);
     const uint64_t of_hop = key % keys;
-    const int64_t tree =
-        options.disjoint ? static_cast<int64_t>(of_hop / nodes) : 0;
+    const int64_t tree = in_trees() ? static_cast<int64_t>(of_hop / nodes) : 0;
     const int64_t id = static_cast<int64_t>(of_hop) - tree * num_nodes;
     int first = 0, end = type_count;  // the last type that starts at `id`
     while (end - first > 1) {
@@ -93,7 +105,8 @@ struct HeteroHopsCuda : HopState {
     return key + static_cast<uint64_t>(num_keys);
   }
   GSAMPLE_HD Stream stream(int hop, int r, const HopTask& at) const {
-    return {streams[hop * relation_count + r],
+    const int64_t i = int64_t{hop} * relation_count + r;
+    return {streams[batches == 0 ? i : i * batches + at.tree],
             draw_by_tree[hop] != 0 ? static_cast<uint32_t>(at.tree) : 0,
             static_cast<uint64_t>(at.node)};
   }

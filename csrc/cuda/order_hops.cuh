@@ -50,8 +50,30 @@ class HopOrder {
   __device__ HopOrder(const args_t& args, BlockSums& sums)
       : a_(args), sums_(sums), tasks_{args} {}
 
-  // Returns false if the hop does not fit.
+  // Where each batch begins among the columns of a hop: its trees ascend. A
+  // grid barrier must follow.
+  __device__ void find_batches(int hop) const {
+    if constexpr (args_t::kOneType)
+      return;
+    const int64_t each = a_.batches + 1;
+    const int64_t all = a_.batches == 0 ? 0 : each * a_.num_types();
+    for (int64_t i = global_rank(); i < all; i += grid_threads()) {
+      const int t = static_cast<int>(i / each);
+      const Span span = columns(hop, t);
+      int64_t first = span.begin, last = span.end;
+      while (first < last) {
+        const int64_t middle = first + (last - first) / 2;
+        const int64_t tree =
+            a_.task(tasks_.key(static_cast<uint64_t>(a_.column[middle]))).tree;
+        (tree < i % each ? first : last) = middle + (tree < i % each);
+      }
+      batch_begin(hop, t)[i % each] = first - span.begin;
+    }
+  }
+
+  // False if there is no room for the hop.
   __device__ bool run(int hop) const {
+    find_batches(hop);
     if (!count_edges(hop))
       return false;
     for (int r = 0; r < a_.num_relations(); ++r)
@@ -141,16 +163,53 @@ class HopOrder {
     const int64_t carried = num_carried(hop, t);
     const int64_t* column = a_.column + columns(hop, t).begin;
     for (int64_t i = global_rank(); i < carried; i += grid_threads())
-      bring(first + i, carried_entry(static_cast<uint64_t>(column[i])));
-    first += carried;
+      bring(position(hop, t, -1, first, i),
+            carried_entry(static_cast<uint64_t>(column[i])));
+    int64_t next = first + carried;
     for (int k = 0; k < a_.num_from(t); ++k) {
       const Span span = edges(hop, a_.relation_from(t, k));
       for (int64_t p = global_rank(); p < span.size(); p += grid_threads())
-        bring(first + p,
+        bring(has_batches() ? position(hop, t, k, first, p) : next + p,
               static_cast<uint64_t>(a_.drawn_row[a_.place[span.begin + p]]));
-      first += span.size();
+      next += span.size();
     }
-    return first;
+    return next;
+  }
+
+  __device__ bool has_batches() const {
+    return !args_t::kOneType && a_.batches > 0;
+  }
+
+  __device__ int64_t* batch_begin(int hop, int t) const {
+    return a_.batch_begin +
+           (int64_t{hop} * a_.num_types() + t) * (a_.batches + 1);
+  }
+
+  // How many candidates for type t batches before `batch` have of a source:
+  // the carried columns (-1), or the relation k from the type.
+  __device__ int64_t before(int hop, int t, int k, int64_t batch) const {
+    if (k < 0)
+      return num_carried(hop, t) == 0 ? 0 : batch_begin(hop, t)[batch];
+    const int r = a_.relation_from(t, k);
+    return Columns(a_, hop, r)
+        .begin[batch_begin(hop, a_.relation(r).dst)[batch]];
+  }
+
+  // The position of candidate i of a source of a type. Those of a batch follow
+  // one another, source by source.
+  __device__ int64_t
+  position(int hop, int t, int k, int64_t first, int64_t i) const {
+    if (!has_batches())
+      return first + i;
+    int64_t batch = 0, after = a_.batches;  // `before` says: it is in between
+    while (after - batch > 1) {
+      const int64_t middle = batch + (after - batch) / 2;
+      (before(hop, t, k, middle) <= i ? batch : after) = middle;
+    }
+    for (int other = -1; other < a_.num_from(t); ++other)
+      if (other != k)
+        first += before(hop, t, other, batch + (other < k));
+    return first + i;
   }
 
   __device__ int64_t num_candidates(int hop, int t) const {
@@ -286,6 +345,8 @@ __global__ void __launch_bounds__(kHopThreads, 4)
     if (Atomic<int64_t>(args.report->fault).load(kRelaxed) != Report::kNone ||
         !order.run(hop))
       return;
+  if (args.next)
+    order.find_batches(last);
 }
 
 // Writes the outputs, once their sizes are known.
@@ -323,6 +384,9 @@ __global__ void __launch_bounds__(kHopThreads) write_hops_kernel(
       if (to.tree != nullptr)
         to.tree[i] = at.tree;
     }
+    if (to.ptr != nullptr)
+      for (int64_t b = global_rank(); b <= args.batches; b += grid_threads())
+        to.ptr[b] = to.batch_begin[b];
   }
 }
 

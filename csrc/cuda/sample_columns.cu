@@ -98,8 +98,12 @@ class GpuColumns {
   Relation<indptr_t, int64_t> edges_;
 };
 
+// Blocks a processor, or no bound: else a few bytes are spilled.
 template <typename indptr_t>
-__global__ void __launch_bounds__(kSelectThreads)
+constexpr int pointer_blocks = sizeof(indptr_t) == 4 ? 0 : 6;
+
+template <typename indptr_t>
+__global__ void __launch_bounds__(kSelectThreads, pointer_blocks<indptr_t>)
     sample_columns_indptr_kernel(SampleColumnsCuda<indptr_t> args) {
   GSAMPLE_SHARED(SelectShared, shared);
   const GpuColumns<indptr_t> sampler(args);

@@ -175,9 +175,7 @@ class HopTasks {
     return __popcll(lanes - 1);
   }
 
-  __device__ static bool is_made(uint64_t entry) {
-    return (entry & kMade) != 0;
-  }
+  __device__ static bool is_made(uint64_t e) { return (e & kMade) != 0; }
 
   // Stores the times of trees, which are inputs by type.
   __device__ void keep_times() const {
@@ -188,6 +186,10 @@ class HopTasks {
   }
 
   __device__ void add_seeds(int type) {
+    if constexpr (!args_t::kOneType)
+      if (a_.batches > 0)
+        check_ptr(a_.types[type].seed_ptr, a_.batches, a_.num_seeds_of(type),
+                  a_.report);
     const bool by_queue = a_.takes_queue();
     int64_t* column = a_.column + a_.first_seed(type);
     const BlockRange range(a_.num_seeds_of(type));
@@ -207,10 +209,10 @@ class HopTasks {
   __device__ uint64_t add_seed(int type, int64_t i) const {
     const int64_t seed = a_.seeds_of(type)[i];
     if (seed < 0 || seed >= a_.num_nodes_of(type)) {
-      note_fault(a_.report, Report::kId, i, seed, type);
+      note_fault(a_.report, Report::kId, a_.in_batch(type, i), seed, type);
       return 0;
     }
-    return make_task(0, a_.key(0, type, a_.first_seed(type) + i, seed));
+    return make_task(0, a_.key(0, type, a_.tree_of_seed(type, i), seed));
   }
 
   // The entry of a key of a hop, marked if this call created the task.

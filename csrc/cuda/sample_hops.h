@@ -37,6 +37,11 @@ struct HopState {
   bool weighted;        // whether any relation is
   int64_t max_columns;  // of all hops, and of the frontier after them
   int64_t max_edges;    // of all hops
+  // Batches of seeds are trees, and columns are in their order. 0 if seeds are
+  // of one batch.
+  int64_t batches;
+  int64_t* batch_begin;  // [(num_hops + 1) * num_types][batches + 1] among the
+                         // columns of a hop and type
 
   // The columns of all hops in order, as table entries, and the number of them
   // before [hop][type].
@@ -98,6 +103,8 @@ struct SampleHopsCuda : HopState {
   GSAMPLE_HD int64_t num_seeds_of(int) const { return num_seeds; }
   GSAMPLE_HD static constexpr int64_t first_seed(int) { return 0; }
   GSAMPLE_HD static constexpr int64_t* tree_time() { return nullptr; }
+  GSAMPLE_HD static constexpr int64_t tree_of_seed(int, int64_t) { return 0; }
+  GSAMPLE_HD static int64_t in_batch(int, int64_t i) { return i; }
 
   // The relations from columns of a type have slots 0, 1, ...; the relations
   // whose rows are of a type are counted, too.
@@ -151,8 +158,10 @@ struct HopEdges {
 struct HopNodes {
   int64_t first_column;
   int64_t num_columns;
-  int64_t* node;  // [num_columns]
-  int64_t* tree;  // [num_columns] or null
+  int64_t* node;               // [num_columns]
+  int64_t* tree;               // [num_columns] or null
+  const int64_t* batch_begin;  // [batches + 1], copied to `ptr` unless null
+  int64_t* ptr;
 };
 
 template <typename indptr_t, typename index_t>

@@ -178,7 +178,9 @@ __device__ inline void select_weighted_nodes(const SampleNodesCuda& args) {
   }
 }
 
-inline __global__ void __launch_bounds__(kNodesThreads)
+// Three blocks a processor: in fewer registers than that leaves, some would be
+// spilled.
+__global__ void __launch_bounds__(kNodesThreads, 3)
     sample_nodes_kernel(SampleNodesCuda args) {
   GSAMPLE_SHARED(SampleNodesShared, shared);
   const int64_t step = grid_threads();

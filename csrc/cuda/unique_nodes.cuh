@@ -93,7 +93,7 @@ __global__ void __launch_bounds__(kUniqueThreads)
 }
 
 template <typename id_t>
-__global__ void __launch_bounds__(kUniqueThreads)
+__global__ void __launch_bounds__(kUniqueThreads, 5)  // else it spills
     unique_ascending_kernel(UniqueNodesCuda<id_t> args) {
   GSAMPLE_SHARED(UniqueShared, shared);
   const int64_t step = grid_threads();

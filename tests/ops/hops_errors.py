@@ -3,6 +3,8 @@
 import torch
 
 from tests.ops.layers import sample_typed_layers, typed_call
+from tests.ops.neighbors import make_graph
+from torch_gsample import ops
 from torch_gsample.rng import make_key
 
 KEY = make_key(0)
@@ -42,6 +44,15 @@ HOPS_ERRORS = [
         "sample_layers: temporal sampling needs 'disjoint=True'",
     ),
     (ValueError, lambda: layers(time_window=-1), "'time_window' must not be"),
+    (
+        ValueError,
+        lambda: ops.sample_layer_batches(
+            make_graph([INDPTR], [INDICES], [(0, 0)], [3]),
+            *([SEEDS], [1], [KEY]),
+            sampling=ops.Sampling(disjoint=True),
+        ),
+        "sample_layers: 'disjoint' must be False for several batches (got Tr",
+    ),
 ]
 
 
@@ -136,6 +147,21 @@ LAYERS = {
             fanouts=[2**31 - 1] * 2,
             replace=True,
         )
+    ),
+    "sample_layers: 'ptr' must ascend from 0 to 2": lambda: operator(
+        ptr=[torch.tensor([0, 3, 2])], key=[KEY.repeat(2, 1)] * 2
+    ),
+    "sample_layers: 'ptr' must have one item for each node type": lambda: (
+        operator(ptr=[])
+    ),
+    "sample_layers: 'ptr' must have an element more than batches, of which": (
+        lambda: operator(ptr=[SEEDS[:1]])
+    ),
+    "sample_layers: 'ptr' and 'disjoint' must not be given together": lambda: (
+        operator(ptr=[torch.tensor([0, 2])], disjoint=True)
+    ),
+    "sample_layers: 'key' must be a contiguous int64 tensor [2, 3]": lambda: (
+        operator(ptr=[torch.tensor([0, 1, 2])])
     ),
     'sample_layers: too many seeds (2)': lambda: operator(
         num_nodes=[3, 2**62], seeds=[SEEDS, SEEDS[:0]], disjoint=True

@@ -155,6 +155,17 @@ SAMPLES = {
             replace=True,
             frontier=0,
         ),
+        # Batches:
+        plain_call(
+            *(G.indptr, G.indices, SEEDS, [2, 2], [KEYS, KEYS], [0, 1]),
+            ptr=[PTR],
+            return_frontier=True,
+        ),
+        typed_call(
+            *(*HETERO, [], [], [], [KEYS] * 4, [0, 1, 2, 3]),
+            ptr=[PTR, torch.tensor([0, 0, 1])],
+            frontier=0,
+        ),
     ],
     'last_neighbors': [
         ((*CSC, TIME, SEEDS, SEED_TIME, 3), {}),

@@ -37,6 +37,8 @@ ELSEWHERE = {
     # Operators on a GPU, tests/cuda:
     ": 'sorted' needs one node type and one relation on a GPU",
     ": the frontiers 'edges' and 'walk' need a graph on the CPU",
+    ": 'ptr' needs the frontiers 'row' or 'nodes' on a GPU, not sorted",
+    ': too many batches (',
     ": 'cum_weight' or 'device_of' must be given on a GPU",
     ": 'ptr', 'cum_weight' or 'device_of' must be given on a GPU",
     ": 'num_nodes' must be less than 2^63 for all batches together",

@@ -106,13 +106,13 @@ PASSES = (
         fuse_extract_select,
         'before dead nodes go: it leaves the extracts without users',
     ),
+    Pass('fuse_hops', fuse_hops, 'its hops are what was fused'),
     Pass(
         'super_batch',
         super_batch,
-        'before operators are fused: it has a rule for each by itself',
-        changes_results=True,  # to results of several batches
+        'after hops, which it has a rule for; before edge work is fused',
+        changes_results=True,  # they are those of several batches
     ),
-    Pass('fuse_hops', fuse_hops, 'its hops are what was fused'),
     Pass(
         'rewrite_unique',
         rewrite_unique,

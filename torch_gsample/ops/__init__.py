@@ -25,6 +25,7 @@ from torch_gsample.ops.node2vec_walk import node2vec_walk
 from torch_gsample.ops.nodes import sample_nodes, unique_nodes
 from torch_gsample.ops.sample_batches import sample_batches
 from torch_gsample.ops.sample_columns import sample_columns
+from torch_gsample.ops.sample_layer_batches import sample_layer_batches
 from torch_gsample.ops.sample_layers import Layers, sample_layers
 from torch_gsample.ops.sample_neighbors import sample_neighbors
 from torch_gsample.ops.sampling import Sample, Sampling
@@ -57,6 +58,7 @@ __all__ = [
     'rmat_edges',
     'sample_batches',
     'sample_columns',
+    'sample_layer_batches',
     'sample_layers',
     'sample_neighbors',
     'sample_nodes',

@@ -10,7 +10,7 @@ from torch_gsample.ops import _arguments, _check
 from torch_gsample.ops._fake import dynamic_size
 from torch_gsample.ops.sampling import PreparedGraph, Sampling
 
-_OP = 'sample_layers'
+OP = 'sample_layers'
 
 #: Frontier rules, in the order of the operator's codes.
 FRONTIERS = ('row', 'nodes', 'new', 'unseen', 'edges', 'walk')
@@ -119,24 +119,52 @@ def sample_layers(
         >>> out.node
         [tensor([0, 1, 2])]
     """
-    is_plain = isinstance(seeds, Tensor)
     starts, counts, times = _arguments.read(
-        _OP, graph, seeds, fanouts, seed_time
+        OP, graph, seeds, fanouts, seed_time
     )
+    out = call(
+        graph,
+        starts,
+        counts,
+        key,
+        call_id,
+        frontier,
+        sorted,
+        sampling,
+        times,
+        return_frontier,
+    )
+    return out if isinstance(seeds, Tensor) else by_hop(graph, out)
+
+
+def call(
+    graph: PreparedGraph,
+    seeds: Sequence[Tensor],
+    fanouts: Sequence[int],
+    key: Sequence[Tensor],
+    call_id: Sequence[int] | None,
+    frontier: str,
+    sorted: bool,
+    sampling: Sampling,
+    seed_time: Sequence[Tensor] | None,
+    return_frontier: bool,
+    ptr: Sequence[Tensor] | None = None,
+) -> Layers:
+    """Returns what the operator does; with ``ptr`` of several batches."""
     if frontier not in FRONTIERS:
         raise ValueError(
-            f"{_OP}: 'frontier' must be one of {', '.join(FRONTIERS)} "
+            f"{OP}: 'frontier' must be one of {', '.join(FRONTIERS)} "
             f'(got {frontier!r})'
         )
-    if not starts and not graph.tensors:  # no tensor determines a device
+    if not seeds and not graph.tensors:  # no tensor tells a device
         return Layers([], [], [], [], [])
     try:
         out = _operator(
             graph.tensors,
             graph.ends,
             graph.num_nodes,
-            starts,
-            counts,
+            seeds,
+            fanouts,
             key,
             list(range(len(key))) if call_id is None else call_id,
             FRONTIERS.index(frontier),
@@ -147,19 +175,25 @@ def sample_layers(
             sampling.time_window,
             return_frontier,
             sampling.num_threads,
-            times,
+            seed_time,
+            ptr,
         )
     except RuntimeError as error:
-        _check_arguments(graph, starts, counts, key, call_id, sampling, times)
+        batches = 1 if ptr is None else ptr[0].numel() - 1
+        given = graph, seeds, fanouts, key, call_id, sampling, seed_time
+        _check_arguments(*given, batches)
         exception = _check.raised(error)
         raise exception from None
-    if is_plain:
-        return Layers(*out)
+    return Layers(*out)
+
+
+def by_hop(graph: PreparedGraph, layers: Layers) -> Layers:
+    """Returns a list for each hop, of all relations or types."""
     sizes = [len(graph.columns)] * 3 + [len(graph.num_nodes)] * 2
     return Layers(
         *(
             [flat[i : i + n] for i in range(0, len(flat), max(n, 1))]
-            for flat, n in zip(out, sizes, strict=True)
+            for flat, n in zip(layers, sizes, strict=True)
         )
     )
 
@@ -175,23 +209,24 @@ def _check_arguments(
     call_id: Sequence[int] | None,
     sampling: Sampling,
     seed_time: Sequence[Tensor] | None,
+    batches: int,
 ) -> None:
-    """Finds the invalid argument of a failed call."""
-    _arguments.check(_OP, graph, seeds, sampling, seed_time)
+    """Finds what an operator refused, which knows RuntimeError only."""
+    _arguments.check(OP, graph, seeds, sampling, seed_time)
     hops = len(fanouts) // max(len(graph.columns), 1)
     if len(key) not in (hops, len(fanouts)):
         raise ValueError(
-            f"{_OP}: 'key' must have {hops} items, one for each hop, or "
+            f"{OP}: 'key' must have {hops} items, one for each hop, or "
             f'{len(fanouts)}, one for each relation of each hop '
             f'(got {len(key)})'
         )
     if call_id is not None and len(call_id) != len(key):
         raise ValueError(
-            f"{_OP}: 'call_id' must have {len(key)} items, one for each key "
+            f"{OP}: 'call_id' must have {len(key)} items, one for each key "
             f'(got {len(call_id)})'
         )
     for item in key:
-        _check.random_key(_OP, item)
+        _check.random_keys(OP, item, batches)
 
 
 @torch.library.register_fake('gsample::sample_layers')
@@ -212,6 +247,7 @@ def _(
     return_frontier=False,
     num_threads=0,
     seed_time=None,
+    ptr=None,
 ):
     indptrs, rows, edges, nodes, batches = [], [], [], [], []
     columns, relations = seeds, max(len(ends) // 2, 1)
@@ -233,4 +269,5 @@ def _(
             nodes += columns
             if disjoint:
                 batches += [torch.empty_like(like) for like in columns]
+            batches += [torch.empty_like(begins) for begins in ptr or ()]
     return indptrs, rows, edges, nodes, batches

@@ -37,13 +37,15 @@ each relation keeps its keys. Frontiers are then ``row``
 (``torch.cat(rows).unique()``) or ``nodes``
 (``torch.cat([frontier, *rows]).unique()``).
 
-Not when: there is only one hop; hops differ in graph, weights or rule; a
-frontier has other uses; something with a side effect uses a hop before the
-last draw; or a tensor of a hop is changed in place. For several relations,
-also not when a frontier lacks rows of its type, relations are sampled
-differently (with or without replacement, with another dtype), or half of them
-are missing. On a GPU, ``edges``, ``walk`` and sorted frontiers of several
-relations are not fused.
+Not when: there is one hop only, hops differ in their graph, weights or rule,
+the program does anything else to a frontier, something with a side effect uses
+a hop before the last one is drawn, or a tensor of a hop is changed in place.
+Of several relations: a frontier lacks rows of its type, relations are sampled
+in several ways (with replacement or not, of one dtype or another), or half of
+them are left out. On a GPU ``edges``, ``walk`` and sorted frontiers of several
+relations stay as they are. In a program that samples several batches in one
+run: hops of several relations, and on a GPU other frontiers than ``row`` and
+``nodes``, unsorted.
 """
 
 import operator
@@ -62,6 +64,7 @@ from torch_gsample.compiler.ir import (
     is_size,
     may_change,
     parts,
+    placeholders,
     same_size,
 )
 from torch_gsample.compiler.typed_chain import TypedChain
@@ -91,13 +94,23 @@ def fuse_hops(graph: Graph) -> list[str]:
 
 
 def _chains(graph: Graph) -> Iterator[Chain]:
-    """Yields chains of several relations, then remaining ones of one."""
+    """The chains of several relations, then those of one that are left."""
+    if any(node.meta.get('batched') for node in placeholders(graph)):
+        yield from filter(_takes_batches, find_chains(graph))
+        return
     typed = find_typed_chains(graph)
     taken = {hop for chain in typed for hop in chain.hops}
     yield from typed
     for chain in find_chains(graph):
         if taken.isdisjoint(chain.hops):
             yield chain
+
+
+def _takes_batches(chain: HopChain) -> bool:
+    """Whether the operator takes several batches of a chain."""
+    device = example(chain.hops[0].args[0]).device  # type: ignore
+    by_queue = chain.rule in ('row', 'nodes') and not chain.sorted
+    return by_queue or device.type == 'cpu'
 
 
 def _after_first(graph: Graph, chain: Chain) -> list[Node]:

@@ -24,6 +24,7 @@ from torch_gsample.compiler.super_batch.values import (
     Value,
     args_of,
 )
+from torch_gsample.ops.sample_layers import FRONTIERS
 from torch_gsample.rng import current_program
 
 gsample = torch.ops.gsample
@@ -153,6 +154,64 @@ def _sample_columns(rewrite: Rewrite, node: Node) -> Parts:
     out, edge = parts(rewrite, call)
     pointers, edges = point_to_edges(rewrite, out, axis)
     return Parts((pointers, Value(edge, edges, indptr.into)))
+
+
+@rule(gsample.sample_layers.default)
+def _sample_layers(rewrite: Rewrite, node: Node) -> Parts:
+    """The columns of a hop lie batch by batch, and so do its edges."""
+    given = arguments(node)
+    if len(given['seeds']) != 1 or given['disjoint']:
+        raise NoRule('layers have several types, or trees')
+    drawn = [
+        _drawn(rewrite, {'key': key, 'call_id': call_id})
+        for key, call_id in zip(given['key'], given['call_id'], strict=True)
+    ]
+    seeds, like = rewrite.rows(given['seeds'][0]), example(node)[:4]
+    call = rewrite.call(
+        node.target,
+        [rewrite.constant(tensor) for tensor in given['graph']],
+        given['ends'],
+        [rewrite.constant(size) for size in given['num_nodes']],
+        [rewrite.local(seeds)],
+        given['fanouts'],
+        [key for key, _ in drawn],
+        [number for _, number in drawn],
+        like=(*like, [rewrite.pointer_like() for _ in like[3]]),
+        **{name: given[name] for name in _OF_LAYERS},
+        ptr=[seeds.axis.ptr],
+    )
+    hops: list[list[Node]] = []
+    frontiers: list[list[Node]] = []
+    for i, part in enumerate(parts(rewrite, call)):
+        (hops if i < 3 else frontiers).append(parts(rewrite, part))
+    return _layers(rewrite, hops, frontiers, seeds.axis, given['frontier'])
+
+
+_OF_LAYERS = 'frontier', 'sorted', 'replace', 'return_frontier', 'num_threads'
+
+
+def _layers(
+    rewrite: Rewrite,
+    hops: list[list[Node]],
+    frontiers: list[list[Node]],
+    axis: Axis,
+    frontier: int,
+) -> Parts:
+    """The outputs of layers: the axis of a hop is that of its columns."""
+    out: list[list[Any]] = [[], [], [], []]
+    nodes = list(zip(*frontiers, strict=True))
+    for hop, (indptr, row, edge) in enumerate(zip(*hops, strict=True)):
+        pointers, edges = point_to_edges(rewrite, indptr, axis)
+        out[0].append(pointers)
+        out[1].append(Value(row, edges))
+        out[2].append(Value(edge, edges))
+        if hop < len(nodes):
+            node, ptr = nodes[hop]
+            if FRONTIERS[frontier] != 'walk':
+                of_edges = FRONTIERS[frontier] == 'edges'
+                axis = edges if of_edges else Axis(ptr)
+            out[3].append(Value(node, axis))
+    return Parts((*(Parts(tuple(values)) for values in out), None))
 
 
 def _columns(rewrite: Rewrite, given: dict[str, Any]) -> tuple[Node, Axis]:

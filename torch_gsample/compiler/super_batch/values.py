@@ -85,7 +85,7 @@ class Size:
 class Parts:
     """Values of an operator with several results."""
 
-    values: tuple[Value | None, ...]
+    values: tuple['Value | Parts | None', ...]
 
 
 class Rewrite:

@@ -3,12 +3,14 @@
 import pytest
 import torch
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch_geometric import nn as pyg
 from torch_geometric.nn import MessagePassing
 
 from tests.fusion.test_layers import assert_same, fused
 from torch_gsample.vertex.capture import run
 from torch_gsample.vertex.kernels import products
+from torch_gsample.vertex.kernels.layouts import bounds_of
 
 NODES, SOURCES, EDGES, TYPES, IN, OUT = 12, 17, 60, 3, 5, 4
 
@@ -128,3 +130,20 @@ def test_gradients_of_products_at_edges_are_in_the_fast_layout(monkeypatch):
     assert_same(ours, theirs, (x, edges, attr))
     assert capture.is_fused, capture.reason
     assert found == [(IN, 1)]
+
+
+def test_bounds_of_types_are_read_once():
+    class Counted(TorchDispatchMode):
+        calls = 0
+
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            self.calls += func is torch.ops.aten.aminmax.default
+            return func(*args, **(kwargs or {}))
+
+    types = torch.tensor([3, 1, 2])
+    with Counted() as counted:
+        assert bounds_of(types) == bounds_of(types) == (1, 3)
+        assert counted.calls == 1
+        types[0] = 0
+        assert bounds_of(types) == (0, 2)
+        assert counted.calls == 2

@@ -23,6 +23,27 @@ using lib::memcpy;
 """
 
 SUM = """
+// Adds the upper half of partial sums to the lower half, until one is left.
+// The length of each loop is constant, so they stay in registers.
+template <int lanes>
+struct Folded {
+  template <typename T>
+  static inline T of(const T* sums) {
+    T part[lanes / 2];
+#pragma omp simd
+    for (int i = 0; i < lanes / 2; ++i)
+      part[i] = sums[i] + sums[i + lanes / 2];
+    return Folded<lanes / 2>::of(part);
+  }
+};
+template <>
+struct Folded<1> {
+  template <typename T>
+  static inline T of(const T* sums) {
+    return sums[0];
+  }
+};
+
 // The sum of n numbers. Its order does not depend on how wide vectors are.
 template <int n, typename T>
 inline T sum_of(const T* x) {
@@ -34,7 +55,7 @@ inline T sum_of(const T* x) {
       part[j] += x[i + j];
   for (int j = kWhole; j < n; ++j)
     part[j - kWhole] += x[j];
-  return folded<kLanes>(part);
+  return Folded<kLanes>::of(part);
 }
 """
 

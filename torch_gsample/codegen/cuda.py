@@ -88,6 +88,18 @@ GSAMPLE_INLINE T partial_sum(const T* x, int lane) {
     total += x[i];
   return total;
 }
+
+// Adds the upper half of partial sums to the lower half, until one is left.
+template <int lanes, typename T>
+GSAMPLE_INLINE T folded(const T* sums) {
+  T part[lanes];
+  for (int i = 0; i < lanes; ++i)
+    part[i] = sums[i];
+  for (int half = lanes / 2; half > 0; half /= 2)
+    for (int i = 0; i < half; ++i)
+      part[i] += part[i + half];
+  return part[0];
+}
 """
 
 _HEAD = """

@@ -100,15 +100,3 @@ GSAMPLE_INLINE double tanh_of(double x) {
 GSAMPLE_INLINE constexpr int lanes_of(int n) {
   return n > 8 ? 16 : n > 4 ? 8 : n > 2 ? 4 : n;
 }
-
-// Adds the upper half of partial sums to the lower half, until one is left.
-template <int lanes, typename T>
-GSAMPLE_INLINE T folded(const T* sums) {
-  T part[lanes];
-  for (int i = 0; i < lanes; ++i)
-    part[i] = sums[i];
-  for (int half = lanes / 2; half > 0; half /= 2)
-    for (int i = 0; i < half; ++i)
-      part[i] += part[i + half];
-  return part[0];
-}

@@ -14,7 +14,6 @@ from torch_gsample.torch_private import (
     has_hooks,
     is_mapped,
     is_transformed,
-    tree_leaves,
     without_functorch,
     without_transforms,
 )
@@ -22,6 +21,7 @@ from torch_gsample.vertex.capture.arguments import Reading
 from torch_gsample.vertex.capture.lower import Program
 from torch_gsample.vertex.capture.nodes import AGGREGATE, Node, NotCaptured
 from torch_gsample.vertex.capture.run import Tensors, restored
+from torch_gsample.vertex.capture.state import state_of, tensors_in
 from torch_gsample.vertex.capture.trace import SIZES, traced_call
 from torch_gsample.vertex.frontend.precision import (
     HALF,
@@ -46,6 +46,8 @@ _HOOKS = {
 _SINGLE = frozenset({torch.float32, *HALF})
 #: Maximum number of cached programs of a layer.
 _FORMS = 64
+#: Where a form was not seen yet; None if it could not be captured.
+_UNKNOWN: Any = object()
 
 
 class NotKept:
@@ -142,7 +144,8 @@ class Capture:
         size = kwargs.pop('size', None)
         if _is_small(size, kwargs, min_nodes):
             return own(edge_index, size=size, **kwargs)
-        reason = _why_not(method, layer, edge_index, kwargs)
+        modules = list(layer.modules())
+        reason = _why_not(method, modules, edge_index, kwargs)
         if reason:
             self.reason = reason
             return own(edge_index, size=size, **kwargs)
@@ -158,13 +161,13 @@ class Capture:
         if max(n or 0 for n in reading.sizes) < min_nodes:
             return own(edge_index, size=size, **kwargs)
         return self._run(
-            *(method, layer, own, edge_index, graph, size, kwargs, reading)
+            *(method, modules, own, edge_index, graph, size, kwargs, reading)
         )
 
     def _run(
         self,
         method: str,
-        layer: Any,
+        modules: list[Any],
         own: Any,
         edge_index: Any,
         graph: Tensor,
@@ -172,20 +175,23 @@ class Capture:
         kwargs: Any,
         reading: Reading,
     ) -> Any:
+        layer = modules[0]
         target = 1 if layer.flow == 'source_to_target' else 0
         key = (
             *(method, reading.key, _thread.keeps),
-            _state_of(layer),
+            state_of(modules),
             graph.device,
             torch.is_grad_enabled(),
             _autocast(graph.device),
         )
-        made = self._known.get(key)
-        is_known = key in self._known
+        made = self._known.get(key, _UNKNOWN)
+        is_known = made is not _UNKNOWN
         if not is_known and len(self._known) >= _FORMS:
             self.reason = f'its arguments had {_FORMS} forms'
         elif not is_known or made is not None:
             try:
+                if is_known:
+                    return made.run(layer, graph, reading, target)
                 return self._fused(layer, graph, reading, target, key)
             except IndexError:
                 pass  # PyG's error names the vertex out of range
@@ -205,11 +211,10 @@ class Capture:
         target: int,
         key: Any,
     ) -> Tensor:
-        made = self._known.get(key)
-        if made is not None:
-            return made.run(layer, graph, reading, target)
         with self._lock:
-            made = _captured(key[0], layer, reading, graph.device, target)
+            made = self._known.get(key)  # another thread may have captured it
+            if made is None:
+                made = _captured(key[0], layer, reading, graph.device, target)
             out = made.run(layer, graph, reading, target)
             self._known[key] = made
             self.is_fused = True
@@ -278,10 +283,11 @@ def _is_small(size: Any, kwargs: Any, min_nodes: int) -> bool:
     return min_nodes > 0
 
 
-def _why_not(method: str, layer: Any, graph: Any, kwargs: Any) -> str:
+def _why_not(method: str, modules: list[Any], graph: Any, kwargs: Any) -> str:
     """Returns why PyG computes a call; empty if it may be fused."""
+    layer, *inner = modules
     if any(getattr(layer, name) for name in _HOOKS[method]) or any(
-        has_hooks(module) for module in layer.modules() if module is not layer
+        map(has_hooks, inner)
     ):
         return 'hooks see its messages'
     if layer.explain or layer.decomposed_layers != 1:
@@ -299,8 +305,7 @@ def _why_not(method: str, layer: Any, graph: Any, kwargs: Any) -> str:
         return 'there are no edges'
     if graph.dtype not in (torch.int32, torch.int64):
         return f'the dtype of its edges is {graph.dtype}'
-    given = tree_leaves(list(kwargs.values()))
-    tensors = [x for x in given if isinstance(x, Tensor)]
+    tensors = tensors_in(kwargs.values())
     floats = {x.dtype for x in tensors if x.is_floating_point()}
     if not floats or not floats <= {*_SINGLE, torch.float64}:
         return f'the dtype of its features is {_names(floats)}'
@@ -322,28 +327,6 @@ def _autocast(device: torch.device) -> torch.dtype | None:
     if not is_autocast(device):
         return None
     return torch.get_autocast_dtype(device.type)
-
-
-def _state_of(layer: nn.Module) -> tuple:
-    """Returns the non-tensor state that messages may depend on."""
-    out: list[Any] = []
-    for module in layer.modules():
-        for name, value in vars(module).items():
-            kind = type(value)
-            if kind in (int, float, bool, str):
-                out.append((name, kind, value))
-            elif kind in (list, tuple) and all(
-                type(x) in (int, float, bool, str) for x in value
-            ):
-                out.append((name, kind, tuple(value)))
-            elif name == '_parameters':
-                out += [
-                    (k, None if p is None else (p.shape, p.dtype))
-                    for k, p in value.items()
-                ]
-            elif callable(value) and not isinstance(value, type):
-                out.append((name, value))
-    return tuple(out)
 
 
 def _captured(

@@ -13,6 +13,7 @@ from torch import Tensor
 from torch_gsample.adjacency import read_adjacency
 from torch_gsample.block import Block
 from torch_gsample.csc import CSC
+from torch_gsample.ops._check import INDEX_DTYPES
 from torch_gsample.snapshot import Snapshot, add_keeper
 from torch_gsample.sparse_sample import SparseSample
 
@@ -224,6 +225,8 @@ def read_graph(graph: Any) -> tuple[list[Tensor], tuple[int, int] | None]:
         TypeError: If it is not a graph.
         ValueError: If it has another shape.
     """
+    if _is_plain(graph):  # first: for few vertices, Python takes longest
+        return [graph], None
     if isinstance(graph, Block):
         return _read_block(graph), graph.size
     if isinstance(graph, SparseSample):
@@ -238,6 +241,17 @@ def read_graph(graph: Any) -> tuple[list[Tensor], tuple[int, int] | None]:
         as_tensor = getattr(graph, 'as_tensor', None)  # of an EdgeIndex
         return [graph if as_tensor is None else as_tensor()], edges.shape
     return [edges.edge_index()], edges.shape
+
+
+def _is_plain(graph: Any) -> bool:
+    """Whether a graph is a tensor of edges as kernels read them."""
+    return (
+        type(graph) is Tensor
+        and graph.layout == torch.strided
+        and graph.dtype in INDEX_DTYPES
+        and graph.dim() == 2
+        and graph.shape[0] == 2
+    )
 
 
 class _Cache:
@@ -287,6 +301,22 @@ def flipped(edge_index: Tensor) -> Tensor:
 
 #: The cache key of the reversed edges.
 _FLIPPED = ('flipped',)
+
+
+def bounds_of(index: Tensor) -> tuple[int, int]:
+    """Returns the least and the largest number, cached with the tensor.
+
+    Reading them waits for a GPU.
+    """
+    known = _cache.of([index])
+    if _BOUNDS not in known:
+        least, most = index.aminmax()
+        known[_BOUNDS] = int(least), int(most)
+    return known[_BOUNDS]
+
+
+#: The cache key of the bounds of numbers.
+_BOUNDS = ('bounds',)
 
 
 def layouts_of(

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from torch_gsample.vertex.kernels.bilinear import call, register_bilinear
+from torch_gsample.vertex.kernels.layouts import bounds_of
 
 
 def product_by_type(x: Tensor, weight: Tensor, type: Tensor) -> Tensor:
@@ -48,7 +49,7 @@ def product_of_ends(
     """
     types, width, columns = weight.shape
     if type.numel():
-        least, most = map(int, type.aminmax())
+        least, most = bounds_of(type)
         if not 0 <= least <= most < types:
             raise IndexError(
                 f"vertex_program: 'type' must be in [0, {types}) (got "

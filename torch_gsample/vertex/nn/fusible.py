@@ -265,16 +265,45 @@ def add_product(out: Tensor, x: Tensor, first: Any, second: Any) -> Tensor:
         first (torch.nn.Module): A linear layer, or its substitute.
         second (torch.nn.Module): Another one.
     """
-    plain = all(
-        type(module) in _LINEAR and not has_hooks(module)
-        for module in (first, second)
-    )
-    plain = plain and not is_transformed()  # vmap may map only one of them
-    dtypes = {out.dtype, x.dtype, second.weight.dtype}
-    if plain and second.bias is None and len(dtypes) == 1:
-        # In place, as no gradient formula reads a product's result.
+    if (
+        all(_is_plain_linear(module) for module in (first, second))
+        and second.bias is None
+        and len({out.dtype, x.dtype, second.weight.dtype}) == 1
+    ):
+        # In place: products are what no gradient reads.
         return out.addmm_(x, second.weight.t())
     return out + second(x)
+
+
+def project(x: Tensor, linear: Any) -> Tensor:
+    """Returns a linear layer's result.
+
+    Torch copies the bias to all rows, which the product then reads. Adding it
+    in place, after the product, takes less time.
+
+    Args:
+        x (torch.Tensor): The features.
+        linear (torch.nn.Module): The layer, or its substitute.
+    """
+    if (
+        _is_plain_linear(linear)
+        and linear.bias is not None
+        and x.is_cpu
+        and x.numel() >= _SHARED
+        and len({x.dtype, linear.weight.dtype, linear.bias.dtype}) == 1
+        and not is_autocast(x.device)
+    ):
+        return (x @ linear.weight.t()).add_(linear.bias)
+    return linear(x)
+
+
+def _is_plain_linear(module: Any) -> bool:
+    """Whether a module is a product that nobody sees or maps."""
+    return (
+        type(module) in _LINEAR
+        and not has_hooks(module)
+        and not is_transformed()  # vmap may map an operand alone
+    )
 
 
 def read_edges(value: Any, graph: Any) -> Any:

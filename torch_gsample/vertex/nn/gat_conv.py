@@ -160,15 +160,12 @@ class GATConv(nn.GATConv):
         ``att`` in the columns of its head. So no temporary tensor is as large
         as the features.
         """
-        one = torch.eye(self.heads, device=source.device)
-        one = one.to(self.att_src.dtype).unsqueeze(-1)
-        first, second = (
-            (att * one).flatten(1) for att in (self.att_src, self.att_dst)
-        )
+        both = torch.cat([self.att_src, self.att_dst]).transpose(1, 2)
+        matrix = both.diag_embed().transpose(1, 3).flatten(0, 1).flatten(1)
         if source is target:
-            source, both = with_product(source, torch.cat([first, second]))
-            first, second = both.split(self.heads, dim=1)
-            return source, (first, second)
+            source, scores = with_product(source, matrix)
+            return source, scores.split(self.heads, dim=1)
+        first, second = matrix.split(self.heads)
         source, of_source = with_product(source, first)
         return source, (of_source, with_product(target, second)[1])
 

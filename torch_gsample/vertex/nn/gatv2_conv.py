@@ -13,6 +13,7 @@ from torch_gsample.vertex.nn.fusible import (
     is_fusible,
     layer_program,
     left_to_pyg,
+    project,
     read_edges,
     read_ends,
     share_rows,
@@ -116,11 +117,11 @@ class GATv2Conv(nn.GATv2Conv):
         if not self.share_weights:
             pair = share_rows(pair, x, edge_index)
         shape = -1, self.heads, self.out_channels
-        left = self.lin_l(pair[0]).view(shape)
+        left = project(pair[0], self.lin_l).view(shape)
         if self.share_weights and isinstance(x, Tensor):
             right = left[: pair[1].shape[0]]
         else:
-            right = self.lin_r(pair[1]).view(shape)
+            right = project(pair[1], self.lin_r).view(shape)
         loops = min(left.shape[0], right.shape[0]) * self.add_self_loops
         features: dict[str, Any] = {
             'left': (left, None),

@@ -6,6 +6,7 @@ the rows of each are one read. If the scratch file is full or damaged, rows are
 read from the features, so every batch is right.
 """
 
+import sys
 import threading
 import time
 import warnings
@@ -16,8 +17,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from torch import Tensor
 
+from torch_gsample.storage.copy_rows import copy_rows
+from torch_gsample.storage.crc32c import BLOCK
+from torch_gsample.storage.format import round_up
 from torch_gsample.storage.packed_window import PackedWindow, Shares
 from torch_gsample.storage.read_model import Reads
 from torch_gsample.storage.read_windows import (
@@ -25,10 +28,10 @@ from torch_gsample.storage.read_windows import (
     Samples,
     sample_bytes,
     sampled_nodes,
-    take_rows,
 )
 from torch_gsample.storage.reading import page_aligned
 from torch_gsample.storage.row_source import RowSource
+from torch_gsample.storage.sorted_keys import distinct
 
 
 @dataclass
@@ -69,9 +72,9 @@ class PackedReads:
         for (group, _), file in files.items():
             self._sizes[group] = max(self._sizes.get(group, 0), len(file))
         self._live: deque[Batch] = deque()
+        self._memory = np.empty(0, np.uint8)
         # The garbage collector may close an iteration at any time.
         self._lock = threading.RLock()
-        self._memory = np.empty(0, np.uint8)
         #: The reason why packing stopped.
         self.failure: Exception | None = None
         #: See :class:`WindowReads`; also the bytes written.
@@ -90,7 +93,7 @@ class PackedReads:
             size = self._sizes.get(group)
             # Ids out of range are an error of their batch.
             if size is not None and ids.max(initial=-1) < size:
-                rows = np.unique(ids)
+                rows = distinct(ids)
                 rows = rows[self._missing(group, rows)]
                 item = np.uint32 if size <= 1 << 32 else np.int64
                 out[group] = rows.astype(item)
@@ -108,52 +111,77 @@ class PackedReads:
         n, lists = max(len(samples), 1), 0
         written = sum(map(sample_bytes, samples))
         rows = dict.fromkeys(self._files, 0)
+        copied = dict.fromkeys(self._files, 0)
         for sample in samples:
-            needed = self.needed(sample)
+            needed, nodes = self.needed(sample), sampled_nodes(sample)
             lists += sum(part.nbytes for part in needed.values())
-            for key, file in self._files.items():
-                rows[key] += len(needed.get(key[0], ())) * file.row_bytes
-        written += sum(rows.values())
+            for key in self._files:
+                count = len(needed.get(key[0], ()))
+                rows[key] += count
+                copied[key] += count + len(nodes.get(key[0], ()))
+        size = {key: rows[key] * f.row_bytes for key, f in self._files.items()}
+        written += sum(size.values())
         most = min(self._most, total)
         count = self._shares.batches(lists / n, written / n, most)
+        # The last window may be shorter.
+        windows = -(-total // max(count, 1)) if total < sys.maxsize else 1
+        batches = total if total < sys.maxsize else max(count, 1)
         return count, {
             key: Reads(
-                1,
-                rows[key] / n + len(file) * file.row_bytes / max(count, 1),
-                written / n / len(rows),
+                written=written / n / len(size),
+                scanned=size[key] / n
+                + len(file) * file.row_bytes * windows / batches,
+                rows=copied[key] / n,
             )
             for key, file in self._files.items()
         }
 
-    def find(self, key: Key, index: np.ndarray) -> Tensor | None:
-        """Returns stored rows, or None if one is not packed."""
+    def find(
+        self,
+        key: Key,
+        index: np.ndarray,
+        out: np.ndarray,
+        to: np.ndarray | None,
+    ) -> bool:
+        """Copies stored rows, or returns False if one is not packed.
+
+        See :meth:`WindowReads.find` for the arguments.
+        """
         with self._lock:
             # Batches arrive in order: it is the first one without this
             # feature.
             for batch in sorted(self._live, key=lambda b: key in b.found):
-                start = time.perf_counter()
-                rows = self._read(batch, key, index)
-                if rows is not None:
+                if self._read(batch, key, index, out, to):
                     batch.found.add(key)
-                    self.stats['read'] += time.perf_counter() - start
-                    return rows
-        return None
+                    return True
+        return False
 
     def _read(
-        self, batch: Batch, key: Key, index: np.ndarray
-    ) -> Tensor | None:
+        self,
+        batch: Batch,
+        key: Key,
+        index: np.ndarray,
+        out: np.ndarray,
+        to: np.ndarray | None,
+    ) -> bool:
         packed, rows = batch.window.packed(key), batch.rows.get(key[0], ())
-        if packed is None or len(rows) == 0:
-            return None
-        at = np.searchsorted(rows, index)
-        at[at == len(rows)] = 0
-        if not np.array_equal(rows[at], index):
-            return None
-        size = packed.region_bytes(batch.number)
-        if size > self._memory.size:
-            self._memory = page_aligned(size)
+        if packed is None or len(rows) == 0 or len(rows) > len(index):
+            return False
+        # Packed rows ascend, so each piece of them has a range of `order`.
+        order = np.argsort(index)
+        ascending = index[order]
+        starts = np.flatnonzero(np.diff(ascending, prepend=-1))
+        if not np.array_equal(ascending[starts], rows):
+            return False
+        at = np.repeat(
+            np.arange(len(rows)), np.diff(starts, append=len(index))
+        )
+        to = order if to is None else to[order]
         try:
-            return take_rows(packed.read(batch.number, self._memory), at)
+            for first, part in packed.pieces(batch.number, self._piece()):
+                begin, end = np.searchsorted(at, (first, first + len(part)))
+                copy_rows(part, at[begin:end] - first, out, to[begin:end])
+            return True
         except (OSError, ValueError) as error:
             warnings.warn(
                 f'DiskFeatureStore: {error}; rows are read from the features '
@@ -161,7 +189,15 @@ class PackedReads:
                 stacklevel=2,
             )
             batch.window.drop()
-        return None
+        return False
+
+    def _piece(self) -> np.ndarray:
+        """Memory for packed rows."""
+        if self._memory.size == 0:
+            rows = max(file.row_bytes for file in self._files.values())
+            least = round_up(rows, BLOCK) + 2 * BLOCK
+            self._memory = page_aligned(max(self._shares.batch, least))
+        return self._memory
 
     def run(self, samples: Samples, behind: int) -> Iterator[Any]:
         """Yields samples when their rows are packed or packing has stopped.

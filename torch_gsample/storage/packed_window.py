@@ -202,8 +202,6 @@ class PackedWindow:
         return self._packed.get(key)
 
     def free(self, i: int) -> None:
-        """Frees the space of a batch; after the last one, the window's."""
+        """Frees the space of a batch's rows."""
         for packed in self._packed.values():
             packed.free(i)
-        if i == len(self.samples) - 1:
-            self.stop()

@@ -12,6 +12,7 @@ import time
 import warnings
 from collections import deque
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -36,13 +37,17 @@ from torch_gsample.storage.sorted_keys import distinct
 
 @dataclass
 class Batch:
-    """The rows of a batch by type, and their positions."""
+    """The rows of a batch by type, and their positions.
+
+    When all features are read, the rows are freed.
+    """
 
     window: PackedWindow
     number: int
     rows: dict[Any, np.ndarray]
     #: Features already read.
     found: set[Key] = field(default_factory=set)
+    freed: bool = False
 
 
 class PackedReads:
@@ -153,6 +158,8 @@ class PackedReads:
             for batch in sorted(self._live, key=lambda b: key in b.found):
                 if self._read(batch, key, index, out, to):
                     batch.found.add(key)
+                    if len(batch.found) == len(self._files):
+                        self._free(batch)
                     return True
         return False
 
@@ -165,7 +172,12 @@ class PackedReads:
         to: np.ndarray | None,
     ) -> bool:
         packed, rows = batch.window.packed(key), batch.rows.get(key[0], ())
-        if packed is None or len(rows) == 0 or len(rows) > len(index):
+        if (
+            batch.freed
+            or packed is None
+            or len(rows) == 0
+            or len(rows) > len(index)
+        ):
             return False
         # Packed rows ascend, so each piece of them has a range of `order`.
         order = np.argsort(index)
@@ -219,11 +231,7 @@ class PackedReads:
                 if self.failure is None:
                     after.start()
                 later = self._window()
-                for i in range(len(now.samples)):
-                    self._add(later, samples)
-                    sample, rows = now.take(i)
-                    self._show(Batch(now, i, rows), behind)
-                    yield sample
+                yield from self._use(now, later, samples, behind)
                 now, after = after, self._complete(later, samples)
                 later = self._window()
         except BaseException:  # the last batches are used after the epoch
@@ -231,6 +239,29 @@ class PackedReads:
             raise
         if self.failure is None:
             samples.end()
+
+    def _use(
+        self,
+        now: PackedWindow,
+        later: PackedWindow,
+        samples: Samples,
+        behind: int,
+    ) -> Iterator[Any]:
+        """Yields the samples of a window, and adds as many to a later one.
+
+        A thread sorts, writes and reads samples; they are drawn in this one.
+        """
+        with ThreadPoolExecutor(1) as thread:
+            taken = thread.submit(now.take, 0)
+            for i in range(len(now.samples)):
+                samples.peek()
+                added = thread.submit(self._add, later, samples)
+                sample, rows = taken.result()
+                if i + 1 < len(now.samples):
+                    taken = thread.submit(now.take, i + 1)
+                self._show(Batch(now, i, rows), behind)
+                yield sample
+                added.result()
 
     def _window(self) -> PackedWindow:
         return PackedWindow(self._files, self._shares)
@@ -290,7 +321,15 @@ class PackedReads:
             self._live.append(batch)
             while len(self._live) > behind + 1:
                 old = self._live.popleft()
-                old.window.free(old.number)
+                self._free(old)
+                if old.number == len(old.window.samples) - 1:
+                    old.window.stop()
+
+    def _free(self, batch: Batch) -> None:
+        """Frees the rows of a batch, once."""
+        if not batch.freed:
+            batch.freed = True
+            batch.window.free(batch.number)
 
     def close(self, *windows: PackedWindow) -> None:
         """Stops threads and removes files."""

@@ -219,8 +219,8 @@ class ReadPlan:
     ) -> None:
         """See :meth:`WindowReads.find`; rows of other batches are read."""
         # A forked process has no threads and no lock.
-        ahead = self._reads is not None and self._process == os.getpid()
-        if ahead and self._reads.find(key, index, out, to):
+        reads = self._reads if self._process == os.getpid() else None
+        if reads is not None and reads.find(key, index, out, to):
             return
         if to is None:
             self.files[key].read_to(index, out, self._gaps[key])

@@ -9,6 +9,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from typing import Any
 
@@ -307,13 +308,17 @@ class WindowReads:
             while now.samples:
                 self._await(now)
                 later, started = Window(), False
-                for i, sample in enumerate(now.samples):
-                    if i == behind:
-                        self._release(before)
-                        after.start(self.files, halves[turn], self._gaps)
-                        started = True
-                    windows.add(later)
-                    yield sample
+                with ThreadPoolExecutor(1) as thread:
+                    for i, sample in enumerate(now.samples):
+                        if i == behind:
+                            self._release(before)
+                            after.start(self.files, halves[turn], self._gaps)
+                            started = True
+                        # Samples are drawn in this thread, sorted in another.
+                        windows.samples.peek()
+                        added = thread.submit(windows.add, later)
+                        yield sample
+                        added.result()
                 if not started:
                     self._release(before)
                     after.start(self.files, halves[turn], self._gaps)

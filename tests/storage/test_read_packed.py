@@ -167,7 +167,9 @@ def test_lists_are_bounded(tmp_path):
     window.stop()
 
 
-def test_a_batch_larger_than_its_memory_is_packed_and_read_in_pieces(tmp_path, monkeypatch):
+def test_a_batch_larger_than_its_memory_is_packed_and_read_in_pieces(
+    tmp_path, monkeypatch
+):
     monkeypatch.setattr('torch_gsample.storage.row_reads.STAGING', 1 << 16)
     data, store, graph = wide_store(tmp_path)
     store.plan_reads(2 << 20, plan='packed', model=MODEL, scratch=tmp_path)

@@ -22,7 +22,8 @@ void prefetch_row(const char* row, int64_t row_bytes) {
 
 }  // namespace gsample
 
-// out[to[i]] = data[at[i]] for each i < n; a missing `at` or `to` counts from 0.
+// out[to[i]] = data[at[i]] for each i < n; a missing `at` or `to` counts from
+// 0.
 extern "C" __attribute__((visibility("default"))) void gsample_copy_rows(
     const char* data,
     const int64_t* at,

@@ -230,7 +230,7 @@ def count_reads(rows: np.ndarray, row_bytes: int, gap: int = 0) -> Reads:
 
     Example:
         >>> count_reads(np.array([0, 1, 2, 40]), 1024)
-        Reads(requests=2, size=8192, written=0)
+        Reads(requests=2, size=8192, written=0, scanned=0, rows=0)
     """
     if len(rows) == 0:
         return Reads()

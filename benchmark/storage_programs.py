@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -28,14 +29,22 @@ from storage import generate, read_all, sequential_seconds
 from torch_gsample import CSC, SparseSample, algorithms
 from torch_gsample.cli.arguments import parse_bytes
 from torch_gsample.rng import make_key, program_scope
+from torch_gsample.sparse_sample import NodeProbs
 from torch_gsample.storage import ChunkedGraph
 from torch_gsample.storage.reading import File
+
+
+@lru_cache(maxsize=1)
+def probs(A: SparseSample) -> NodeProbs:
+    """The probabilities of FastGCN, which its sampler prepares once, too."""
+    return NodeProbs((A**2).sum(dim=1))
+
 
 #: The last two walk along edges, for which rows are written.
 PROGRAMS: dict[str, Callable[[Any, torch.Tensor], Any]] = {
     'GraphSAGE': lambda A, s: algorithms.graphsage(A, s, [10, 10]),
     'LADIES': lambda A, s: algorithms.ladies(A, s, [512, 512]),
-    'FastGCN': lambda A, s: algorithms.fastgcn(A, s, [2048, 2048]),
+    'FastGCN': lambda A, s: algorithms.fastgcn(A, s, [2048, 2048], probs(A)),
     'LABOR': lambda A, s: algorithms.labor(A, s, [10, 10]),
     'ShaDow': lambda A, s: algorithms.shadow(A, s[:128], [10, 5]),
     'DeepWalk': lambda A, s: algorithms.deepwalk(A, s, 10),

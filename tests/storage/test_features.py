@@ -334,3 +334,12 @@ def test_options_of_a_file_are_checked(tmp_path, name):
     path = FeatureFile.write(tmp_path / 'x', X).path
     with pytest.raises(ValueError, match=f"FeatureFile: '{name}' must be one"):
         FeatureFile(path, **{name: 'maybe'})
+
+
+@pytest.mark.parametrize('count', [0, 1, 2])
+def test_few_rows_of_int8_are_decoded(tmp_path, count):
+    """Their bytes, 25, are not a multiple of those of a scale."""
+    x = torch.arange(210.0).view(10, 21)
+    file = FeatureFile.write(tmp_path / 'x', x, dtype=torch.int8)
+    rows = file[torch.arange(count)]
+    assert torch.equal(rows, file[torch.arange(10)][:count])

@@ -167,7 +167,9 @@ def test_lists_are_bounded(tmp_path):
     window.stop()
 
 
-def test_a_batch_that_does_not_fit_is_read_alone(tmp_path, monkeypatch):
+def test_a_batch_larger_than_its_memory_is_packed_and_read_in_pieces(
+    tmp_path, monkeypatch
+):
     monkeypatch.setattr('torch_gsample.storage.row_reads.STAGING', 1 << 16)
     data, store, graph = wide_store(tmp_path)
     store.plan_reads(2 << 20, plan='packed', model=MODEL, scratch=tmp_path)
@@ -175,7 +177,8 @@ def test_a_batch_that_does_not_fit_is_read_alone(tmp_path, monkeypatch):
     options['input_nodes'] = torch.arange(200)
     out = joined(NeighborLoader((store, graph), [4, 3], **options))
     assert out == joined(NeighborLoader(data, [4, 3], **options))
-    assert store.files[None, 'x'].stats()['rows'] > 200
+    assert store.files[None, 'x'].stats()['rows'] == 0
+    assert store._plan._reads.stats['written'] > 2 << 20
 
 
 @pytest.mark.parametrize(
@@ -249,6 +252,9 @@ def test_rows_are_found_in_any_order(tmp_path):
             assert torch.equal(x, data.x[some[i]])
             reads.append(store.files[None, 'x'].stats()['rows'])
     assert reads[-1] == 0  # all were packed
+    with warnings.catch_warnings(action='error'):
+        again = store[None, 'x', some[1]]  # its packed rows are freed
+    assert torch.equal(again, data.x[some[1]])
 
 
 def test_samples_with_gradients_stay_in_memory(tmp_path):

@@ -11,7 +11,9 @@ from torch_geometric.sampler import SamplerOutput
 from tests.storage.disk import in_a_fork
 from torch_gsample.samplers.output.attributes import AttributedOutput
 from torch_gsample.storage import FeatureFile
+from torch_gsample.storage.crc32c import BLOCK
 from torch_gsample.storage.packed_rows import PackedRows
+from torch_gsample.storage.reading import page_aligned
 from torch_gsample.storage.sample_spill import SampleSpill
 from torch_gsample.storage.scratch_file import ScratchFile
 
@@ -25,6 +27,12 @@ def test_flipped_bits_of_packed_rows_are_found(tmp_path):
     packed = PackedRows(tmp_path, file.row_bytes, ends, direct=False)
     packed.pack(rows, file.scan(1 << 20), 1 << 20)
     want = packed.read(0).copy()
+    memory = page_aligned(5 * BLOCK)
+
+    def pieces():
+        return [part.copy() for _, part in packed.pieces(0, memory)]
+
+    assert len(pieces()) == 2
     draws, found = random.Random(0), 0
     for _ in range(FLIPS):
         at, bit = draws.randrange(want.size), 1 << draws.randrange(8)
@@ -32,14 +40,19 @@ def test_flipped_bits_of_packed_rows_are_found(tmp_path):
         os.pwrite(packed._file.fd, bytes([old[0] ^ bit]), at)
         with pytest.raises(ValueError, match='offset 0: the checksum of rows'):
             packed.read(0)
+        with pytest.raises(ValueError, match='offset 0: the checksum of rows'):
+            pieces()
         os.pwrite(packed._file.fd, old, at)
         found += 1
     assert found == FLIPS
     assert np.array_equal(packed.read(0), want)
+    assert np.array_equal(np.concatenate(pieces()), want)
     for size in range(0, want.size, 997):
         os.ftruncate(packed._file.fd, size)
         with pytest.raises(OSError, match='the file ends too early'):
             packed.read(0)
+        with pytest.raises(OSError, match='the file ends too early'):
+            pieces()
 
 
 def test_flipped_bits_of_spilled_samples_are_found(tmp_path):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from torch_gsample.storage.sorted_keys import SortedKeys
+from torch_gsample.storage.sorted_keys import SortedKeys, distinct
 
 
 @pytest.mark.parametrize('size', [1, 2, 40, 5_000])
@@ -25,3 +25,9 @@ def test_the_first_unknown_key_is_named(keys, wrong):
     asked = np.concatenate([np.tile(keys, 9), [wrong, wrong, *keys]])
     assert SortedKeys(keys).find(asked)[1] == 9 * len(keys)
     assert SortedKeys(keys).find(asked[:0])[1] == -1
+
+
+@pytest.mark.parametrize('size', [0, 1, 2, 500])
+def test_distinct_ids_ascend(size):
+    ids = np.random.default_rng(size).integers(-9, 100, size)
+    assert distinct(ids).tolist() == sorted(set(ids.tolist()))

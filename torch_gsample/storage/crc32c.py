@@ -39,7 +39,7 @@ def functions() -> Any:
     out.gsample_copy_nodes.restype = out.gsample_end_nodes.restype = None
     out.gsample_index_keys.restype = None
     out.gsample_number_rows.restype = None
-    out.gsample_copy_runs.restype = None
+    out.gsample_copy_runs.restype = out.gsample_copy_rows.restype = None
     out.gsample_concat_ranges.restype = None
     return out
 

@@ -6,7 +6,7 @@ read instead of one request per row.
 """
 
 import ctypes
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,8 @@ from torch_gsample.storage.scratch_file import ScratchFile
 
 #: Maximum buffered bytes of a list.
 MOST_WAITING = 512 << 10
+#: Bytes of a read.
+_REQUEST = 512 << 10
 #: Writes in flight.
 _THREADS = 8
 
@@ -153,20 +155,67 @@ class PackedRows:
             OSError: If they cannot be read.
             ValueError: If they are damaged.
         """
-        at, size = int(self._offsets[i]), self.region_bytes(i)
-        region = (page_aligned(size) if memory is None else memory)[:size]
-        self._file.read(at, region)
-        count = int(self._ends[i + 1] - self._ends[i])
-        rows = region[: count * self._row_bytes]
-        if crc32c(rows) != self._sums[i]:
+        size = self.region_bytes(i)
+        region = page_aligned(size) if memory is None else memory
+        rows = self._fill(i, 0, size, region)
+        rows = rows[: self._count(i) * self._row_bytes]
+        self._check(i, crc32c(rows))
+        return rows.reshape(-1, self._row_bytes)
+
+    def pieces(
+        self, i: int, memory: np.ndarray
+    ) -> Iterator[tuple[int, np.ndarray]]:
+        """Yields the rows of a list in pieces.
+
+        Args:
+            i (int): The list.
+            memory (numpy.ndarray): Page-aligned memory for a piece, of a row
+                and two blocks at least.
+
+        Returns:
+            Iterator[Tuple[int, numpy.ndarray]]: The position of the first row
+            in the list, and uint8 ``[n, row_bytes]``, which the next piece
+            overwrites.
+
+        Raises:
+            OSError: If they cannot be read.
+            ValueError: If they are damaged, after the last piece.
+        """
+        count, width = self._count(i), self._row_bytes
+        most = (memory.size - 2 * BLOCK) // width
+        assert most > 0
+        found = 0
+        for first in range(0, count, most):
+            last = min(first + most, count)
+            begin = first * width // BLOCK * BLOCK
+            end = round_up(last * width, BLOCK)
+            rows = self._fill(i, begin, end - begin, memory)
+            rows = rows[first * width - begin : last * width - begin]
+            found = crc32c(rows, found)
+            yield first, rows.reshape(-1, width)
+        self._check(i, found)
+
+    def _count(self, i: int) -> int:
+        return int(self._ends[i + 1] - self._ends[i])
+
+    def _fill(
+        self, i: int, begin: int, size: int, memory: np.ndarray
+    ) -> np.ndarray:
+        """Reads bytes of a region, with all requests in flight."""
+        offset = np.arange(begin, begin + size, _REQUEST)
+        sizes = np.minimum(begin + size - offset, _REQUEST)
+        self._file.read_ranges(self._offsets[i] + offset, sizes, memory)
+        return memory[:size]
+
+    def _check(self, i: int, checksum: int) -> None:
+        if checksum != self._sums[i]:
             malformed(
                 self._file.path,
-                at,
-                f'the checksum of rows in a scratch file ({rows.size} bytes) '
-                'is wrong',
+                int(self._offsets[i]),
+                'the checksum of rows in a scratch file '
+                f'({self._count(i) * self._row_bytes} bytes) is wrong',
                 'PackedRows',
             )
-        return rows.reshape(count, self._row_bytes)
 
     def free(self, i: int) -> None:
         """Frees the disk space of a list."""

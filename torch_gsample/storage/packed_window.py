@@ -23,6 +23,8 @@ from torch_gsample.storage.scratch_file import free_space
 
 #: Maximum bytes of a piece of a scan.
 _SLAB = 16 << 20
+#: Maximum bytes of a piece of a batch.
+_PIECE = 8 << 20
 
 
 @dataclass
@@ -30,8 +32,8 @@ class Shares:
     """The memory and disk budget of packing.
 
     Half of the memory holds the lists of two windows, one being packed and one
-    being collected. The rest holds one batch, buffered rows, and two pieces of
-    a scan.
+    being collected. The rest holds a piece of a batch, two pieces of a scan,
+    and buffered rows.
 
     Args:
         memory (int): Bytes of memory.
@@ -42,9 +44,10 @@ class Shares:
     folder: Path
 
     def __post_init__(self) -> None:
-        self.lists, self.batch = self.memory // 4, self.memory // 4
-        self.waiting = self.memory // 8
+        self.lists = self.memory // 4
+        self.batch = min(self.memory // 8, _PIECE) // BLOCK * BLOCK
         self.scan = min(self.memory // 8, 2 * _SLAB)
+        self.waiting = self.memory // 2 - self.batch - self.scan
         #: Bytes of a window's scratch files; two windows exist at a time.
         self.scratch = free_space(self.folder) // 2
 
@@ -111,7 +114,7 @@ class PackedWindow:
         )
         if self.samples and not fits:
             return False
-        if not fits or size > shares.batch:  # read on demand
+        if not fits:  # read on demand
             needed, size, held = {}, 0, 0
         for group, lists in self._lists.items():
             lists.append(needed.get(group, np.empty(0, np.uint32)))
@@ -199,8 +202,6 @@ class PackedWindow:
         return self._packed.get(key)
 
     def free(self, i: int) -> None:
-        """Frees the space of a batch; after the last one, the window's."""
+        """Frees the space of a batch's rows."""
         for packed in self._packed.values():
             packed.free(i)
-        if i == len(self.samples) - 1:
-            self.stop()

@@ -6,18 +6,22 @@ the rows of each are one read. If the scratch file is full or damaged, rows are
 read from the features, so every batch is right.
 """
 
+import sys
 import threading
 import time
 import warnings
 from collections import deque
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from torch import Tensor
 
+from torch_gsample.storage.copy_rows import copy_rows
+from torch_gsample.storage.crc32c import BLOCK
+from torch_gsample.storage.format import round_up
 from torch_gsample.storage.packed_window import PackedWindow, Shares
 from torch_gsample.storage.read_model import Reads
 from torch_gsample.storage.read_windows import (
@@ -25,21 +29,25 @@ from torch_gsample.storage.read_windows import (
     Samples,
     sample_bytes,
     sampled_nodes,
-    take_rows,
 )
 from torch_gsample.storage.reading import page_aligned
 from torch_gsample.storage.row_source import RowSource
+from torch_gsample.storage.sorted_keys import distinct
 
 
 @dataclass
 class Batch:
-    """The rows of a batch by type, and their positions."""
+    """The rows of a batch by type, and their positions.
+
+    When all features are read, the rows are freed.
+    """
 
     window: PackedWindow
     number: int
     rows: dict[Any, np.ndarray]
     #: Features already read.
     found: set[Key] = field(default_factory=set)
+    freed: bool = False
 
 
 class PackedReads:
@@ -69,9 +77,9 @@ class PackedReads:
         for (group, _), file in files.items():
             self._sizes[group] = max(self._sizes.get(group, 0), len(file))
         self._live: deque[Batch] = deque()
+        self._memory = np.empty(0, np.uint8)
         # The garbage collector may close an iteration at any time.
         self._lock = threading.RLock()
-        self._memory = np.empty(0, np.uint8)
         #: The reason why packing stopped.
         self.failure: Exception | None = None
         #: See :class:`WindowReads`; also the bytes written.
@@ -90,7 +98,7 @@ class PackedReads:
             size = self._sizes.get(group)
             # Ids out of range are an error of their batch.
             if size is not None and ids.max(initial=-1) < size:
-                rows = np.unique(ids)
+                rows = distinct(ids)
                 rows = rows[self._missing(group, rows)]
                 item = np.uint32 if size <= 1 << 32 else np.int64
                 out[group] = rows.astype(item)
@@ -108,52 +116,84 @@ class PackedReads:
         n, lists = max(len(samples), 1), 0
         written = sum(map(sample_bytes, samples))
         rows = dict.fromkeys(self._files, 0)
+        copied = dict.fromkeys(self._files, 0)
         for sample in samples:
-            needed = self.needed(sample)
+            needed, nodes = self.needed(sample), sampled_nodes(sample)
             lists += sum(part.nbytes for part in needed.values())
-            for key, file in self._files.items():
-                rows[key] += len(needed.get(key[0], ())) * file.row_bytes
-        written += sum(rows.values())
+            for key in self._files:
+                count = len(needed.get(key[0], ()))
+                rows[key] += count
+                copied[key] += count + len(nodes.get(key[0], ()))
+        size = {key: rows[key] * f.row_bytes for key, f in self._files.items()}
+        written += sum(size.values())
         most = min(self._most, total)
         count = self._shares.batches(lists / n, written / n, most)
+        # The last window may be shorter.
+        windows = -(-total // max(count, 1)) if total < sys.maxsize else 1
+        batches = total if total < sys.maxsize else max(count, 1)
         return count, {
             key: Reads(
-                1,
-                rows[key] / n + len(file) * file.row_bytes / max(count, 1),
-                written / n / len(rows),
+                written=written / n / len(size),
+                scanned=size[key] / n
+                + len(file) * file.row_bytes * windows / batches,
+                rows=copied[key] / n,
             )
             for key, file in self._files.items()
         }
 
-    def find(self, key: Key, index: np.ndarray) -> Tensor | None:
-        """Returns stored rows, or None if one is not packed."""
+    def find(
+        self,
+        key: Key,
+        index: np.ndarray,
+        out: np.ndarray,
+        to: np.ndarray | None,
+    ) -> bool:
+        """Copies stored rows, or returns False if one is not packed.
+
+        See :meth:`WindowReads.find` for the arguments.
+        """
         with self._lock:
             # Batches arrive in order: it is the first one without this
             # feature.
             for batch in sorted(self._live, key=lambda b: key in b.found):
-                start = time.perf_counter()
-                rows = self._read(batch, key, index)
-                if rows is not None:
+                if self._read(batch, key, index, out, to):
                     batch.found.add(key)
-                    self.stats['read'] += time.perf_counter() - start
-                    return rows
-        return None
+                    if len(batch.found) == len(self._files):
+                        self._free(batch)
+                    return True
+        return False
 
     def _read(
-        self, batch: Batch, key: Key, index: np.ndarray
-    ) -> Tensor | None:
+        self,
+        batch: Batch,
+        key: Key,
+        index: np.ndarray,
+        out: np.ndarray,
+        to: np.ndarray | None,
+    ) -> bool:
         packed, rows = batch.window.packed(key), batch.rows.get(key[0], ())
-        if packed is None or len(rows) == 0:
-            return None
-        at = np.searchsorted(rows, index)
-        at[at == len(rows)] = 0
-        if not np.array_equal(rows[at], index):
-            return None
-        size = packed.region_bytes(batch.number)
-        if size > self._memory.size:
-            self._memory = page_aligned(size)
+        if (
+            batch.freed
+            or packed is None
+            or len(rows) == 0
+            or len(rows) > len(index)
+        ):
+            return False
+        # Packed rows ascend, so each piece of them has a range of `order`.
+        order = np.argsort(index)
+        ascending = index[order]
+        starts = np.flatnonzero(np.diff(ascending, prepend=-1))
+        if not np.array_equal(ascending[starts], rows):
+            return False
+        at = np.repeat(
+            np.arange(len(rows)), np.diff(starts, append=len(index))
+        )
+        to = order if to is None else to[order]
         try:
-            return take_rows(packed.read(batch.number, self._memory), at)
+            for first, part in packed.pieces(batch.number, self._piece()):
+                begin, end = np.searchsorted(at, (first, first + len(part)))
+                copy_rows(part, at[begin:end] - first, out, to[begin:end])
+            return True
         except (OSError, ValueError) as error:
             warnings.warn(
                 f'DiskFeatureStore: {error}; rows are read from the features '
@@ -161,7 +201,15 @@ class PackedReads:
                 stacklevel=2,
             )
             batch.window.drop()
-        return None
+        return False
+
+    def _piece(self) -> np.ndarray:
+        """Memory for packed rows."""
+        if self._memory.size == 0:
+            rows = max(file.row_bytes for file in self._files.values())
+            least = round_up(rows, BLOCK) + 2 * BLOCK
+            self._memory = page_aligned(max(self._shares.batch, least))
+        return self._memory
 
     def run(self, samples: Samples, behind: int) -> Iterator[Any]:
         """Yields samples when their rows are packed or packing has stopped.
@@ -183,11 +231,7 @@ class PackedReads:
                 if self.failure is None:
                     after.start()
                 later = self._window()
-                for i in range(len(now.samples)):
-                    self._add(later, samples)
-                    sample, rows = now.take(i)
-                    self._show(Batch(now, i, rows), behind)
-                    yield sample
+                yield from self._use(now, later, samples, behind)
                 now, after = after, self._complete(later, samples)
                 later = self._window()
         except BaseException:  # the last batches are used after the epoch
@@ -195,6 +239,29 @@ class PackedReads:
             raise
         if self.failure is None:
             samples.end()
+
+    def _use(
+        self,
+        now: PackedWindow,
+        later: PackedWindow,
+        samples: Samples,
+        behind: int,
+    ) -> Iterator[Any]:
+        """Yields the samples of a window, and adds as many to a later one.
+
+        A thread sorts, writes and reads samples; they are drawn in this one.
+        """
+        with ThreadPoolExecutor(1) as thread:
+            taken = thread.submit(now.take, 0)
+            for i in range(len(now.samples)):
+                samples.peek()
+                added = thread.submit(self._add, later, samples)
+                sample, rows = taken.result()
+                if i + 1 < len(now.samples):
+                    taken = thread.submit(now.take, i + 1)
+                self._show(Batch(now, i, rows), behind)
+                yield sample
+                added.result()
 
     def _window(self) -> PackedWindow:
         return PackedWindow(self._files, self._shares)
@@ -254,7 +321,15 @@ class PackedReads:
             self._live.append(batch)
             while len(self._live) > behind + 1:
                 old = self._live.popleft()
-                old.window.free(old.number)
+                self._free(old)
+                if old.number == len(old.window.samples) - 1:
+                    old.window.stop()
+
+    def _free(self, batch: Batch) -> None:
+        """Frees the rows of a batch, once."""
+        if not batch.freed:
+            batch.freed = True
+            batch.window.free(batch.number)
 
     def close(self, *windows: PackedWindow) -> None:
         """Stops threads and removes files."""

@@ -6,13 +6,16 @@ features.
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
+from torch_gsample.storage.copy_rows import copy_rows
+from torch_gsample.storage.hot_rows import HotRows
 from torch_gsample.storage.read_model import DiskModel, Reads
 from torch_gsample.storage.read_packed import PackedReads
 from torch_gsample.storage.read_windows import (
@@ -21,94 +24,13 @@ from torch_gsample.storage.read_windows import (
     Window,
     WindowReads,
     sampled_nodes,
-    take_rows,
 )
 from torch_gsample.storage.row_source import RowSource
+from torch_gsample.storage.sorted_keys import distinct
 
 PLANS = ('auto', 'single', 'hot', 'window', 'packed')
 #: Minimum memory for rows.
 _LEAST = 1 << 20
-
-
-class HotRows:
-    """The rows of the most frequently needed nodes, in memory.
-
-    Args:
-        files (Dict[Tuple, RowSource]): The files, by group and name.
-        scores (Dict[Any, torch.Tensor]): How often each node is needed, by
-            type, ``[num_nodes]``.
-        budget (int): Bytes of memory, divided in proportion to file sizes.
-    """
-
-    def __init__(
-        self,
-        files: dict[Key, RowSource],
-        scores: dict[Any, Tensor],
-        budget: int,
-    ):
-        self._files = files
-        self.rows: dict[Any, np.ndarray] = {}
-        self._data: dict[Key, Tensor] = {}
-        widths: dict[Any, int] = {}
-        for (group, _), file in files.items():
-            widths[group] = widths.get(group, 8) + file.row_bytes
-        total = sum(w * len(scores[g]) for g, w in widths.items())
-        share = min(budget / max(total, 1), 1.0)
-        for group in widths:
-            score = scores[group]
-            best = score.topk(int(share * len(score)), sorted=False).indices
-            self.rows[group] = best.sort().values.numpy()
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the rows and their ids."""
-        widths = [
-            (f.row_bytes, self.rows[g]) for (g, _), f in self._files.items()
-        ]
-        rows = sum(width * len(rows) for width, rows in widths)
-        return rows + sum(rows.nbytes for rows in self.rows.values())
-
-    def load(self, gaps: dict[Key, int]) -> None:
-        """Reads the rows, once."""
-        for key, file in self._files.items():
-            if key not in self._data:
-                self._data[key] = file.read_bytes(self.rows[key[0]], gaps[key])
-
-    def misses(self, group: Any, ids: np.ndarray) -> np.ndarray:
-        """Returns which nodes are missing, bool ``[n]``."""
-        return self._find(group, ids)[1]
-
-    def _find(
-        self, group: Any, ids: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        rows = self.rows[group]
-        if len(rows) == 0:
-            return np.zeros(len(ids), np.int64), np.ones(len(ids), bool)
-        at = np.searchsorted(rows, ids)
-        at[at == len(rows)] = 0
-        return at, rows[at] != ids
-
-    def read(
-        self,
-        key: Key,
-        index: np.ndarray,
-        read: Callable[[np.ndarray], Tensor],
-    ) -> Tensor:
-        """Returns stored rows.
-
-        Args:
-            key (Tuple): The file.
-            index (numpy.ndarray): int64 ``[n]``, the rows.
-            read (Callable): Reads missing rows.
-        """
-        at, miss = self._find(key[0], index)
-        missing = np.flatnonzero(miss)
-        if len(missing) == len(index):
-            return read(index)
-        out = take_rows(self._data[key].numpy(), at)
-        if len(missing):
-            out.numpy()[missing] = read(index[missing]).numpy()
-        return out
 
 
 class ReadPlan:
@@ -189,21 +111,36 @@ class ReadPlan:
         """Returns stored rows, uint8 ``[n, row_bytes]``."""
         start = time.perf_counter()
         try:
+            out = torch.empty(
+                len(index), self.files[key].row_bytes, dtype=torch.uint8
+            )
+            missing = None
             if self.hot is not None:
-                return self.hot.read(
-                    key, index, lambda rows: self._read_ahead_of(key, rows)
-                )
-            return self._read_ahead_of(key, index)
+                missing = self.hot.copy(key, index, out.numpy())
+            rest = index if missing is None else index[missing]
+            if len(rest) > 0:
+                self._read_to(key, rest, out.numpy(), missing)
+            return out
         finally:
             self._seconds += time.perf_counter() - start
 
-    def _read_ahead_of(self, key: Key, index: np.ndarray) -> Tensor:
+    def _read_to(
+        self,
+        key: Key,
+        index: np.ndarray,
+        out: np.ndarray,
+        to: np.ndarray | None,
+    ) -> None:
+        """See :meth:`WindowReads.find`; rows of other batches are read."""
         # A forked process has no threads and no lock.
-        if self._reads is not None and self._process == os.getpid():
-            found = self._reads.find(key, index)
-            if found is not None:
-                return found
-        return self.files[key].read_bytes(index, self._gaps[key])
+        reads = self._reads if self._process == os.getpid() else None
+        if reads is not None and reads.find(key, index, out, to):
+            return
+        if to is None:
+            self.files[key].read_to(index, out, self._gaps[key])
+            return
+        rows = self.files[key].read_bytes(index, self._gaps[key])
+        copy_rows(rows.numpy(), None, out, to)
 
     def read_ahead(
         self, samples: Iterable[Any], behind: int, total: int
@@ -264,14 +201,19 @@ class ReadPlan:
         together: dict[Key, Reads] = {}
         for sample in window.samples:
             for group, ids in sampled_nodes(sample).items():
-                rows = np.unique(ids)
-                self._add_reads(single, group, rows)
+                rows = distinct(ids)
+                self._add_reads(single, group, rows, len(ids))
+                # The rows of a window are copied twice.
+                self._add_reads(together, group, rows[:0], len(ids))
                 if hot is not None:
                     self._add_reads(
-                        missed, group, rows[hot.misses(group, rows)]
+                        missed,
+                        group,
+                        rows[hot.misses(group, rows)],
+                        len(ids),
                     )
         for group, rows in window.rows.items():
-            self._add_reads(together, group, rows)
+            self._add_reads(together, group, rows, len(rows))
         self._expect('single', 1, single, count)
         if hot is not None:
             self._expect('hot', 1, missed, count)
@@ -286,11 +228,17 @@ class ReadPlan:
                 self._expect('packed', batches, reads, 1)
 
     def _add_reads(
-        self, reads: dict[Key, Reads], group: Any, rows: np.ndarray
+        self,
+        reads: dict[Key, Reads],
+        group: Any,
+        rows: np.ndarray,
+        copied: int,
     ) -> None:
+        """Adds the reads of rows, and the rows copied in memory."""
         for key, file in self.files.items():
             if key[0] == group:
                 made = file.count_reads(rows, self._gaps[key])
+                made.rows += copied
                 reads[key] = reads.get(key, Reads()) + made
 
     def _expect(
@@ -304,11 +252,16 @@ class ReadPlan:
         return self.expected[plan][2]
 
     def measured(self) -> float | None:
-        """Returns the measured read seconds per batch, if any."""
+        """Returns the measured read seconds per batch, if any.
+
+        They are those of all threads, with the lookups and copies of batches.
+        """
+        if self._batches == 0:
+            return None
+        out = self._seconds / self._batches
         if self._reads is not None and self._reads.stats['batches']:
-            stats = self._reads.stats
-            return stats['read'] / stats['batches']
-        return self._seconds / self._batches if self._batches else None
+            out += self._reads.stats['read'] / self._reads.stats['batches']
+        return out
 
     def explain(self) -> str:
         """Returns the cost of each plan, and the chosen plan."""
@@ -322,13 +275,14 @@ class ReadPlan:
         if self.expected:
             lines.append(
                 f'{"plan":8}{"batches":>9}{"requests":>10}{"MB":>9}'
-                f'{"written":>9}{"ms":>9}  (requests, MB and ms a batch)'
+                f'{"scanned":>9}{"written":>9}{"ms":>9}  (MB and ms a batch)'
             )
         for plan, (count, reads, seconds) in self.expected.items():
             mark = '  <- chosen' if plan == self.plan else ''
             lines.append(
                 f'{plan:8}{count:9}{reads.requests:10.0f}'
-                f'{reads.size / 1e6:9.1f}{reads.written / 1e6:9.1f}'
+                f'{reads.size / 1e6:9.1f}{reads.scanned / 1e6:9.1f}'
+                f'{reads.written / 1e6:9.1f}'
                 f'{seconds * 1e3:9.1f}' + mark
             )
         measured = self.measured()

@@ -9,16 +9,18 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from torch_gsample.storage.background import Background
+from torch_gsample.storage.copy_rows import copy_rows
 from torch_gsample.storage.reading import page_aligned
 from torch_gsample.storage.row_source import RowSource
+from torch_gsample.storage.sorted_keys import SortedKeys, distinct
 
 Key = tuple[Any, str]
 
@@ -31,16 +33,6 @@ def sampled_nodes(sample: Any) -> dict[Any, np.ndarray]:
     node = sample.node
     by_type = node if isinstance(node, dict) else {None: node}
     return {t: ids.cpu().numpy() for t, ids in by_type.items()}
-
-
-def take_rows(data: np.ndarray, at: np.ndarray) -> Tensor:
-    """Gathers rows, uint8 ``[n, row_bytes]``.
-
-    NumPy copies whole rows, in a tenth of the time of torch's gather.
-    """
-    out = torch.empty(len(at), data.shape[1], dtype=torch.uint8)
-    np.take(data, at, 0, out.numpy(), 'clip')
-    return out
 
 
 def sample_bytes(sample: Any) -> int:
@@ -101,6 +93,7 @@ class Window:
         self.rows: dict[Any, np.ndarray] = {}
         self.row_bytes = self.sample_bytes = 0
         self._new: dict[Any, list[np.ndarray]] = {}
+        self._keys: dict[Any, SortedKeys] = {}
         self._data: dict[Key, np.ndarray] = {}
         self._work: Background | None = None
         #: Seconds of its reads.
@@ -112,6 +105,7 @@ class Window:
             group: np.sort(np.concatenate(parts))
             for group, parts in self._new.items()
         }
+        self._keys = {g: SortedKeys(rows) for g, rows in self.rows.items()}
         self._new = {}
 
     def start(
@@ -162,16 +156,22 @@ class Window:
         if self._work is not None:
             self._work.stop()
 
-    def find(self, key: Key, index: np.ndarray) -> Tensor | None:
-        """Returns stored rows, or None if one is missing."""
-        rows, data = self.rows.get(key[0]), self._data.get(key)
-        if rows is None or data is None or len(rows) == 0:
-            return None
-        at = np.searchsorted(rows, index)
-        at[at == len(rows)] = 0
-        if not np.array_equal(rows[at], index):
-            return None
-        return take_rows(data, at)
+    def find(
+        self,
+        key: Key,
+        index: np.ndarray,
+        out: np.ndarray,
+        to: np.ndarray | None,
+    ) -> bool:
+        """See :meth:`WindowReads.find`."""
+        keys, data = self._keys.get(key[0]), self._data.get(key)
+        if keys is None or data is None:
+            return False
+        at, missing = keys.find(index)
+        if missing >= 0:
+            return False
+        copy_rows(data, at, out, to)
+        return True
 
 
 class Windows:
@@ -211,7 +211,7 @@ class Windows:
             if seen is not None and ids.max(initial=-1) < len(seen):
                 ids = ids[~seen[ids]]
                 # Several trees of a sample may have the same node.
-                new[group] = np.unique(ids)
+                new[group] = distinct(ids)
                 size += len(new[group]) * self._widths[group]
         held = window.sample_bytes + sample_bytes(sample)
         fits = 2 * size + 3 * held <= self._budget
@@ -266,19 +266,31 @@ class WindowReads:
         widths: dict[Any, int] = {}
         counts: dict[Any, int] = {}
         for (group, _), file in self.files.items():
-            # Includes the index of a row.
-            widths[group] = widths.get(group, 8) + file.row_bytes
+            # Includes the index of a row, and its share of a lookup table.
+            widths[group] = widths.get(group, 16) + file.row_bytes
             counts[group] = max(counts.get(group, 0), len(file))
         return Windows(samples, widths, counts, self.budget, self._most)
 
-    def find(self, key: Key, index: np.ndarray) -> Tensor | None:
-        """Returns stored rows, or None if one is missing."""
+    def find(
+        self,
+        key: Key,
+        index: np.ndarray,
+        out: np.ndarray,
+        to: np.ndarray | None,
+    ) -> bool:
+        """Copies stored rows, or returns False if one is missing.
+
+        Args:
+            key (Tuple): The file.
+            index (numpy.ndarray): int64 ``[n]``, the rows.
+            out (numpy.ndarray): uint8 ``[num_out, row_bytes]``.
+            to (numpy.ndarray, optional): int64 ``[n]``, their positions in
+                ``out``; the first ``n`` by default.
+        """
         with self._lock:  # prevents reuse of a buffer meanwhile
-            for window in self._live:
-                found = window.find(key, index)
-                if found is not None:
-                    return found
-        return None
+            return any(
+                window.find(key, index, out, to) for window in self._live
+            )
 
     def run(self, windows: Windows, behind: int) -> Iterator[Any]:
         """Yields samples when their rows are read.
@@ -296,13 +308,17 @@ class WindowReads:
             while now.samples:
                 self._await(now)
                 later, started = Window(), False
-                for i, sample in enumerate(now.samples):
-                    if i == behind:
-                        self._release(before)
-                        after.start(self.files, halves[turn], self._gaps)
-                        started = True
-                    windows.add(later)
-                    yield sample
+                with ThreadPoolExecutor(1) as thread:
+                    for i, sample in enumerate(now.samples):
+                        if i == behind:
+                            self._release(before)
+                            after.start(self.files, halves[turn], self._gaps)
+                            started = True
+                        # Samples are drawn in this thread, sorted in another.
+                        windows.samples.peek()
+                        added = thread.submit(windows.add, later)
+                        yield sample
+                        added.result()
                 if not started:
                     self._release(before)
                     after.start(self.files, halves[turn], self._gaps)

@@ -18,7 +18,9 @@ from tests.storage.inference.models import X, basic, edges
 from torch_gsample.storage import infer
 from torch_gsample.storage.inference.journal import Journal
 
-FLIPS, CUTS = 25, 8
+#: Flipped bits of each file; GSAMPLE_FLIPS=200 takes minutes.
+FLIPS = int(os.environ.get('GSAMPLE_FLIPS', '25'))
+CUTS = FLIPS // 3
 EDGES = edges(400, 60, 60)
 ROWS = X[:60]
 #: Calls of a layer before the kill: within a layer, and when all are done.

@@ -42,7 +42,7 @@ def test_the_text_for_the_cpu(request, name):
 def test_headers_that_take_long_to_read_are_not_needed(name):
     """They took more than half of each compilation."""
     headers = re.findall(r'#include <(.*)>', cpp_source(program(name)))
-    assert set(headers) <= {'stdint.h', 'immintrin.h'}
+    assert set(headers) <= {'stdint.h'}
 
 
 @pytest.mark.parametrize(

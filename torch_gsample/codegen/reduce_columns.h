@@ -7,10 +7,6 @@
 // value, and begins anew where a bit marks the first of a column. The result of
 // a column stands at its last value.
 
-#if defined(__AVX2__)
-#include <immintrin.h>
-#endif
-
 namespace {
 
 template <typename T>
@@ -40,82 +36,71 @@ struct Totals {
 
 #if defined(__AVX2__)
 
-inline void transpose(__m256 (&row)[8]) {
-  __m256 pair[8], four[8];
+// Vectors of the compiler itself: to read <immintrin.h> takes four times as
+// long as the rest of a kernel.
+#if defined(__clang__)
+#define GSAMPLE_SHUFFLE(type, a, b, ...) \
+  __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define GSAMPLE_SHUFFLE(type, a, b, ...) \
+  __builtin_shuffle(a, b, vector_of<type>{__VA_ARGS__})
+#endif
+
+template <typename T>
+struct Register {
+  typedef T type __attribute__((vector_size(32)));
+  typedef uint8_t Bytes __attribute__((vector_size(32 / sizeof(T))));
+};
+
+template <typename T>
+using vector_of = typename Register<T>::type;
+
+// Rows of a square become its columns.
+inline void transpose(vector_of<float> (&row)[8]) {
+  vector_of<float> pair[8], four[8];
 #pragma GCC unroll 4
   for (int i = 0; i < 8; i += 2) {
-    pair[i] = _mm256_unpacklo_ps(row[i], row[i + 1]);
-    pair[i + 1] = _mm256_unpackhi_ps(row[i], row[i + 1]);
+    const auto a = row[i], b = row[i + 1];
+    pair[i] = GSAMPLE_SHUFFLE(int32_t, a, b, 0, 8, 1, 9, 4, 12, 5, 13);
+    pair[i + 1] = GSAMPLE_SHUFFLE(int32_t, a, b, 2, 10, 3, 11, 6, 14, 7, 15);
   }
 #pragma GCC unroll 2
-  for (int i = 0; i < 8; i += 4) {
-    four[i] = _mm256_shuffle_ps(pair[i], pair[i + 2], 0x44);
-    four[i + 1] = _mm256_shuffle_ps(pair[i], pair[i + 2], 0xee);
-    four[i + 2] = _mm256_shuffle_ps(pair[i + 1], pair[i + 3], 0x44);
-    four[i + 3] = _mm256_shuffle_ps(pair[i + 1], pair[i + 3], 0xee);
-  }
+  for (int i = 0; i < 8; i += 4)
+#pragma GCC unroll 2
+    for (int j = 0; j < 2; ++j) {
+      const auto a = pair[i + j], b = pair[i + j + 2];
+      const int k = i + 2 * j;
+      four[k] = GSAMPLE_SHUFFLE(int32_t, a, b, 0, 1, 8, 9, 4, 5, 12, 13);
+      four[k + 1] = GSAMPLE_SHUFFLE(int32_t, a, b, 2, 3, 10, 11, 6, 7, 14, 15);
+    }
 #pragma GCC unroll 4
   for (int i = 0; i < 4; ++i) {
-    row[i] = _mm256_permute2f128_ps(four[i], four[i + 4], 0x20);
-    row[i + 4] = _mm256_permute2f128_ps(four[i], four[i + 4], 0x31);
+    const auto a = four[i], b = four[i + 4];
+    row[i] = GSAMPLE_SHUFFLE(int32_t, a, b, 0, 1, 2, 3, 8, 9, 10, 11);
+    row[i + 4] = GSAMPLE_SHUFFLE(int32_t, a, b, 4, 5, 6, 7, 12, 13, 14, 15);
   }
 }
 
-inline void transpose(__m256d (&row)[4]) {
-  __m256d pair[4];
+inline void transpose(vector_of<double> (&row)[4]) {
+  vector_of<double> pair[4];
 #pragma GCC unroll 2
   for (int i = 0; i < 4; i += 2) {
-    pair[i] = _mm256_unpacklo_pd(row[i], row[i + 1]);
-    pair[i + 1] = _mm256_unpackhi_pd(row[i], row[i + 1]);
+    pair[i] = GSAMPLE_SHUFFLE(int64_t, row[i], row[i + 1], 0, 4, 2, 6);
+    pair[i + 1] = GSAMPLE_SHUFFLE(int64_t, row[i], row[i + 1], 1, 5, 3, 7);
   }
 #pragma GCC unroll 2
   for (int i = 0; i < 2; ++i) {
-    row[i] = _mm256_permute2f128_pd(pair[i], pair[i + 2], 0x20);
-    row[i + 2] = _mm256_permute2f128_pd(pair[i], pair[i + 2], 0x31);
+    row[i] = GSAMPLE_SHUFFLE(int64_t, pair[i], pair[i + 2], 0, 1, 4, 5);
+    row[i + 2] = GSAMPLE_SHUFFLE(int64_t, pair[i], pair[i + 2], 2, 3, 6, 7);
   }
 }
 
-inline __m256 load(const float* data) {
-  return _mm256_loadu_ps(data);
-}
-
-inline __m256d load(const double* data) {
-  return _mm256_loadu_pd(data);
-}
-
-inline void store(float* to, __m256 values) {
-  _mm256_storeu_ps(to, values);
-}
-
-inline void store(double* to, __m256d values) {
-  _mm256_storeu_pd(to, values);
-}
-
-// A byte of each lane, as wide as its values.
-inline __m256i widened(__m128i bytes, __m256) {
-  return _mm256_cvtepu8_epi32(bytes);
-}
-
-inline __m256i widened(__m128i bytes, __m256d) {
-  return _mm256_cvtepu8_epi64(bytes);
-}
-
-inline __m256 starts_or(__m256 total, float start, __m256i bits, int bit) {
-  const __m256i sign = _mm256_slli_epi32(bits, 31 - bit);
-  return _mm256_blendv_ps(total, _mm256_set1_ps(start),
-                          _mm256_castsi256_ps(sign));
-}
-
-inline __m256d starts_or(__m256d total, double start, __m256i bits, int bit) {
-  const __m256i sign = _mm256_slli_epi64(bits, 63 - bit);
-  return _mm256_blendv_pd(total, _mm256_set1_pd(start),
-                          _mm256_castsi256_pd(sign));
-}
+#undef GSAMPLE_SHUFFLE
 
 // The same, a lane of a vector each.
-template <typename T>
+template <typename T, typename Int>
 struct VectorTotals {
-  using Vector = decltype(load(static_cast<const T*>(nullptr)));
+  using Vector = vector_of<T>;
   static constexpr int kWidth = kLanes<T>;
 
   Vector total = {};
@@ -127,25 +112,28 @@ struct VectorTotals {
     for (int lane = 0; lane < kWidth; ++lane) {
       T value[kWidth];  // stays in a register
       read(lane, value);
-      row[lane] = load(value);
+      lib::memcpy(&row[lane], value, sizeof value);
     }
     transpose(row);
-    int64_t bytes = 0;
+    typename Register<T>::Bytes bytes;
     lib::memcpy(&bytes, first, kWidth);
-    const __m256i bits = widened(_mm_cvtsi64_si128(bytes), total);
+    const auto bits = __builtin_convertvector(bytes, vector_of<Int>);
+    const Vector starts = start - Vector{};
 #pragma GCC unroll 8
     for (int i = 0; i < kWidth; ++i) {
-      total = step(starts_or(total, start, bits, i), row[i]);
-      store(to + i * kWidth, total);
+      // The bit becomes the sign.
+      const auto is_first = bits << (8 * int(sizeof(T)) - 1 - i) < 0;
+      total = step(is_first ? starts : total, row[i]);
+      lib::memcpy(to + i * kWidth, &total, sizeof total);
     }
   }
 };
 
 template <>
-struct Totals<float> : VectorTotals<float> {};
+struct Totals<float> : VectorTotals<float, int32_t> {};
 
 template <>
-struct Totals<double> : VectorTotals<double> {};
+struct Totals<double> : VectorTotals<double, int64_t> {};
 
 #endif
 

@@ -17,7 +17,7 @@ from torch_gsample.batch_edges import BatchEdges
 from torch_gsample.loader import LinkNeighborLoader, NeighborLoader
 from torch_gsample.loader.blocks import add_blocks
 from torch_gsample.vertex import nn
-from torch_gsample.vertex.kernels import layouts
+from torch_gsample.vertex.kernels import graph_cache
 
 FANOUTS = [4, 3, 2]
 
@@ -239,17 +239,17 @@ def test_columns_of_large_batches_are_made_with_them():
 
 def test_what_is_known_of_blocks_goes_with_them():
     gc.collect()
-    before = len(layouts._cache._known)
+    before = len(graph_cache._cache._known)
     sample = SparseSample.from_edge_index(graph().edge_index, num_nodes=300)
     batch = batch_of()
     nn.SAGEConv(6, 6).double()(torch.rand(300, 6).double(), sample)
     nn.GATConv(6, 6).double()(batch.x, batch.blocks[0])
-    assert len(layouts._cache._known) > before
+    assert len(graph_cache._cache._known) > before
     edges = weakref.ref(batch.blocks.edges[None])
     del batch, sample
     gc.collect()
     assert edges() is None
-    assert len(layouts._cache._known) == before
+    assert len(graph_cache._cache._known) == before
 
 
 def test_a_layer_in_lower_precision_takes_a_block():

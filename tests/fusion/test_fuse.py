@@ -7,7 +7,6 @@ import io
 import pickle
 import threading
 import time
-import warnings
 
 import pytest
 import torch
@@ -396,18 +395,3 @@ def test_a_layer_that_is_the_whole_model(kind, min_nodes):
     loaded = copy.deepcopy(layer)
     torch.testing.assert_close(loaded(x, edge_index), expected)
     torch.testing.assert_close(layer(x, edge_index=edge_index), expected)
-
-
-def test_layers_called_without_their_model_warn_once(batch):
-    model = fused(pyg.GAE(Hand()))
-    with pytest.warns(UserWarning, match="outside of GAE's forward") as seen:
-        model.encode(batch.x, batch.edge_index)
-    assert len(seen) == 1
-    whole = fused(pyg.GAE(Hand()), min_nodes=batch.num_nodes + 1)
-    encoder = pyg.GAE(fused(Hand()))
-    with warnings.catch_warnings():
-        warnings.simplefilter('error')
-        model.encode(batch.x, batch.edge_index)
-        whole.encode(batch.x, batch.edge_index)
-        encoder.encode(batch.x, batch.edge_index)
-        call(encoder.encoder.convs[0], batch)

@@ -10,7 +10,7 @@ from torch_geometric.nn import MessagePassing
 from tests.fusion.test_layers import assert_same, fused
 from torch_gsample.vertex.capture import run
 from torch_gsample.vertex.kernels import products
-from torch_gsample.vertex.kernels.layouts import bounds_of
+from torch_gsample.vertex.kernels.graph_cache import bounds_of
 
 NODES, SOURCES, EDGES, TYPES, IN, OUT = 12, 17, 60, 3, 5, 4
 

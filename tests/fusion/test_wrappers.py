@@ -1,6 +1,7 @@
 """Fused models in checkpoints, data-parallel ones, and their state."""
 
 import copy
+import warnings
 
 import pytest
 import torch
@@ -8,7 +9,7 @@ import torch.distributed as dist
 import torch.nn.functional as F
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.checkpoint import checkpoint
-from torch_geometric.nn import GraphSAGE
+from torch_geometric.nn import GAE, GraphSAGE
 
 from tests.fresh import FORKS
 from tests.fusion.models import BASIC, Hand, Shared, batches, graph
@@ -150,3 +151,24 @@ def test_state_is_saved_and_loaded_before_and_after(samples, tmp_path):
         assert value.isfinite().all()
     fuse(other, min_nodes=0, verbose=False)
     assert losses(other, samples)[0][0] < expected[0]
+
+
+def fused(model, min_nodes=0):
+    fuse(model, min_nodes=min_nodes, verbose=False)
+    return model
+
+
+def test_layers_called_without_their_model_warn_once(samples):
+    batch = samples[0]
+    model = fused(GAE(Hand()))
+    with pytest.warns(UserWarning, match="outside of GAE's forward") as seen:
+        model.encode(batch.x, batch.edge_index)
+    assert len(seen) == 1
+    small = fused(GAE(Hand()), min_nodes=batch.num_nodes + 1)
+    encoder = GAE(fused(Hand()))
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        model.encode(batch.x, batch.edge_index)
+        small.encode(batch.x, batch.edge_index)
+        encoder.encode(batch.x, batch.edge_index)
+        encoder.encoder.convs[0](batch.x, batch.edge_index)

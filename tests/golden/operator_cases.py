@@ -74,6 +74,9 @@ def _samples(name: str, cases: dict[str, Callable[[], Any]]) -> None:
         cases[f'sample_batches/{name}/plain'] = partial(
             batch_operators.sample_batches, graph, [5, 3]
         )
+        cases[f'sample_layer_batches/{name}/plain'] = partial(
+            batch_operators.sample_layer_batches, graph, [5, 3]
+        )
     for option, fanouts in FANOUTS.items():
         cases[f'sample_neighbors/{name}/{option}'] = partial(
             op.sample_neighbors, graph, 9, fanouts

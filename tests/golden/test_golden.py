@@ -29,7 +29,8 @@ PUBLIC = {
         *('graph_properties', 'sample_quality'),
     },
     'torch_gsample.nn': set(),
-    'torch_gsample.vertex.nn': set(),
+    # Products of what a softmax returns are not exact.
+    'torch_gsample.vertex.nn': {'HGTConv'},
     # Sessions, checks of frames, ids and layouts.
     'torch_gsample.spark': {
         *('SampledBatches', 'SampledGraph', 'SampledParquetLoader'),

@@ -20,7 +20,7 @@ from tests.vertex.programs import (
 )
 from torch_gsample import SparseSample, ops
 from torch_gsample.vertex import Loops, mean, nn, vertex_program
-from torch_gsample.vertex.kernels import layouts, operator
+from torch_gsample.vertex.kernels import graph_cache, operator
 
 weighted, sums = PROGRAMS['weighted'], PROGRAMS['gin']
 
@@ -70,12 +70,12 @@ def test_a_changed_graph_is_another_and_a_dead_one_is_forgotten():
     assert torch.equal(after, sums(edge_index.clone(), **f))
     assert not torch.equal(after, before)
     key = (id(edge_index),)
-    assert key in layouts._cache._known
+    assert key in graph_cache._cache._known
     gone = weakref.ref(edge_index)
     del edge_index
     gc.collect()
     assert gone() is None
-    assert key not in layouts._cache._known
+    assert key not in graph_cache._cache._known
 
 
 @pytest.mark.parametrize('forget', [False, True])

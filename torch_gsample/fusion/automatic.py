@@ -14,8 +14,9 @@ from torch.nn.modules.module import (
 from torch_geometric.nn.conv import MessagePassing
 
 from torch_gsample.fusion.calls import current
+from torch_gsample.fusion.classes import known_of
 from torch_gsample.fusion.model import MIN_NODES, fuse, unfuse, why_not
-from torch_gsample.fusion.modules import FusedLayer, FusedModel, known_of
+from torch_gsample.fusion.modules import FusedLayer, FusedModel
 from torch_gsample.fusion.report import print_report
 from torch_gsample.fusion.watched_rows import Reads, watched_rows
 from torch_gsample.loader.batch_edge_index import READERS, marked_edges

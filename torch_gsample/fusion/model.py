@@ -15,12 +15,14 @@ from torch_gsample.fusion.calls import (
     leave_trimming_to_blocks,
 )
 from torch_gsample.fusion.cells import cells_of, typed_products_of
-from torch_gsample.fusion.modules import (
-    FusedLayer,
-    FusedModel,
+from torch_gsample.fusion.classes import (
     change_class,
     known_of,
     restore_class,
+)
+from torch_gsample.fusion.modules import (
+    FusedLayer,
+    FusedModel,
 )
 from torch_gsample.fusion.report import text_of
 from torch_gsample.torch_private import is_compiled

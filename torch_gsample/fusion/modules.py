@@ -1,11 +1,7 @@
 """Classes of the modules in a fused model: same name, other forward."""
 
-import copy
-import functools
 import threading
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, cast
 
 import torch
@@ -19,6 +15,11 @@ from torch_gsample.fusion.calls import (
     recomputed,
 )
 from torch_gsample.fusion.cells import TiledCell, TypedProduct
+from torch_gsample.fusion.classes import (  # pickles of 0.2.0 read _restore
+    ROLES,
+    Fused,
+    _restore,  # noqa: F401
+)
 from torch_gsample.fusion.forms import PlanError, to_destinations
 from torch_gsample.fusion.record import make_plan
 from torch_gsample.fusion.report import print_report
@@ -32,7 +33,6 @@ from torch_gsample.fusion.rows import (
     unseen,
 )
 from torch_gsample.loader.batch_edge_index import (
-    READERS,
     BatchEdgeIndex,
     marked_edges,
 )
@@ -46,44 +46,7 @@ from torch_gsample.vertex.capture.propagate import (
 _lock = threading.RLock()
 
 
-class _Fused:
-    """A module with a changed class, which copies and pickles keep."""
-
-    #: Its role in a model: a key of ``_ROLES``.
-    role: str
-    #: Its original class.
-    original: type
-    #: The class that computes it.
-    base: type
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        parts = self.role, self._replaced(), known_of(self)
-        with _as_base(self):
-            make, args, *rest = self.__reduce_ex__(protocol)
-        return _restore, (*parts, make, args), *rest
-
-    def __setstate__(self, state: Any) -> None:
-        # PyG's layers set a "propagate" of their own in the class.
-        with _as_base(self):
-            self.__setstate__(state)
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-        known = copy.deepcopy(known_of(self), memo)
-        with _as_base(self):
-            out = copy.deepcopy(self, memo)
-        return change_class(out, self.role, known, None, self._replaced())
-
-    def _replaced(self) -> type | None:
-        """The original class, if another class computes the module now."""
-        return None if self.original is self.base else self.original
-
-
-def known_of(module: Any) -> Any:
-    """Returns the properties of a module in its role."""
-    return module.__dict__[f'_gsample_{module.role}']
-
-
-class FusedLayer(_Fused):
+class FusedLayer(Fused):
     """A layer that computes a block in a call of its model."""
 
     _gsample_layer: tuple[State, Layer]
@@ -226,7 +189,7 @@ def _plain_edges(x: Any) -> Any:
     return x.plain if isinstance(x, BatchEdgeIndex) else x
 
 
-class FusedNorm(_Fused):
+class FusedNorm(Fused):
     """A norm over all rows that optionally uses only computed rows."""
 
     _gsample_norm: State
@@ -243,15 +206,15 @@ class FusedNorm(_Fused):
         return first_rows(out, x.origin)
 
 
-class FusedCell(_Fused, TiledCell):
+class FusedCell(Fused, TiledCell):
     """A recurrent cell of a layer."""
 
 
-class FusedProduct(_Fused, TypedProduct):
+class FusedProduct(Fused, TypedProduct):
     """A product of rows by the weight of their type."""
 
 
-class FusedModel(_Fused):
+class FusedModel(Fused):
     """A model whose layers compute blocks of a batch."""
 
     _gsample_model: State
@@ -341,84 +304,10 @@ def _refuse(
     )
 
 
-# Classes #####################################################################
-
-_ROLES: dict[str, Any] = {
-    'layer': FusedLayer,
-    'model': FusedModel,
-    'norm': FusedNorm,
-    'cell': FusedCell,
-    'product': FusedProduct,
-}
-
-
-def change_class(
-    module: Any,
-    role: str,
-    known: Any,
-    base: type | None = None,
-    original: type | None = None,
-) -> Any:
-    """Changes the class of a module to that of a part of a fused model.
-
-    Args:
-        module (torch.nn.Module): The module.
-        role (str): ``'layer'``, ``'model'``, ``'norm'``, ``'cell'`` or
-            ``'product'``.
-        known (Any): Its properties.
-        base (Type, optional): The class that computes it; default: its own.
-        original (Type, optional): Its original class; default: its own.
-
-    Returns:
-        torch.nn.Module: The module.
-    """
-    original = type(module) if original is None else original
-    known_base: Any = type(module) if base is None else base
-    kind = _ROLES[role]
-    fields: dict[str, Any] = {
-        '__module__': known_base.__module__,
-        '__qualname__': known_base.__qualname__,
-        '__doc__': known_base.__doc__,
-        **{'role': role, 'original': original, 'base': known_base},
-        f'{role}_class': original,  # also for modules with two roles
-    }
-    if role == 'model':
-        fields['forward'] = _with_signature(kind.forward, known_base.forward)
-        READERS.add(known)
-    # One class per module, as some modules modify their class.
-    module.__class__ = type(known_base.__name__, (kind, known_base), fields)
-    module.__dict__[f'_gsample_{role}'] = known
-    return module
-
-
-def restore_class(module: Any) -> None:
-    """Restores the original class of a module."""
-    while isinstance(module, _Fused):
-        known = module.__dict__.pop(f'_gsample_{module.role}')
-        if module.role == 'model':
-            READERS.discard(known)
-        module.__class__ = type(module).original
-
-
-def _with_signature(function: Any, like: Any) -> Any:
-    @functools.wraps(like)
-    def forward(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return function(self, *args, **kwargs)
-
-    return forward
-
-
-def _restore(
-    role: str, original: type | None, known: Any, make: Any, args: Any
-) -> Any:
-    return change_class(make(*args), role, known, None, original)
-
-
-@contextmanager
-def _as_base(module: Any) -> Iterator[None]:
-    kind = type(module)
-    module.__class__ = kind.base
-    try:
-        yield
-    finally:
-        module.__class__ = kind
+ROLES.update(
+    layer=FusedLayer,
+    model=FusedModel,
+    norm=FusedNorm,
+    cell=FusedCell,
+    product=FusedProduct,
+)

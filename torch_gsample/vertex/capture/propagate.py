@@ -28,7 +28,7 @@ from torch_gsample.vertex.frontend.precision import (
     is_autocast,
     without_autocast,
 )
-from torch_gsample.vertex.kernels.layouts import flipped
+from torch_gsample.vertex.kernels.graph_cache import flipped
 from torch_gsample.vertex.program import VertexProgram
 
 _HOOKS = {

@@ -1,6 +1,5 @@
 """Layouts of a graph for kernels, cached with the graph."""
 
-import weakref
 from collections.abc import Sequence
 from dataclasses import replace
 from enum import IntEnum
@@ -14,8 +13,8 @@ from torch_gsample.adjacency import read_adjacency
 from torch_gsample.block import Block
 from torch_gsample.csc import CSC
 from torch_gsample.ops._check import INDEX_DTYPES
-from torch_gsample.snapshot import Snapshot, add_keeper
 from torch_gsample.sparse_sample import SparseSample
+from torch_gsample.vertex.kernels.graph_cache import known_of
 
 
 class Loops(IntEnum):
@@ -197,7 +196,7 @@ def _with_loops(csc: CSC, count: int, first: int) -> CSC:
 
 def _read_block(block: Block) -> list[Tensor]:
     """Returns the tensors of a block, and caches its layout."""
-    known = _cache.of(block.tensors)
+    known = known_of(block.tensors)
     if _BLOCK not in known:
         # A copy: the cache must not hold the tensors whose end it awaits.
         known[_BLOCK] = Block(block.edges, block.level)
@@ -254,71 +253,6 @@ def _is_plain(graph: Any) -> bool:
     )
 
 
-class _Cache:
-    """Graphs cached by their tensors.
-
-    A graph is freed with its tensors, and rebuilt if a
-    :class:`~torch_gsample.snapshot.Snapshot` detects a change.
-    """
-
-    def __init__(self) -> None:
-        self._known: dict[tuple, tuple[Snapshot, dict[tuple, Any]]] = {}
-
-    def of(self, tensors: Sequence[Tensor]) -> dict[tuple, Any]:
-        """Returns the cached properties of tensors."""
-        key = tuple(map(id, tensors))
-        if any(tensor.is_inference() for tensor in tensors):
-            return {}  # inference tensors have no version
-        found = self._known.get(key)
-        if found is None:
-            for tensor in tensors:
-                weakref.finalize(tensor, self._known.pop, key, None)
-        if found is None or not found[0].holds(tensors):
-            found = self._known[key] = Snapshot(tensors), {}
-        return found[1]
-
-    def forget(self) -> None:
-        """Drops all graphs."""
-        for _, graphs in list(self._known.values()):
-            graphs.clear()
-
-
-_cache = add_keeper(_Cache())
-
-
-def known_of(tensors: Sequence[Tensor]) -> dict[Any, Any]:
-    """Returns what is cached with the tensors of a graph, by any key."""
-    return _cache.of(tensors)
-
-
-def flipped(edge_index: Tensor) -> Tensor:
-    """Returns edges in the other direction, cached with them."""
-    known = _cache.of([edge_index])
-    if _FLIPPED not in known:
-        known[_FLIPPED] = edge_index.flip(0)
-    return known[_FLIPPED]
-
-
-#: The cache key of the reversed edges.
-_FLIPPED = ('flipped',)
-
-
-def bounds_of(index: Tensor) -> tuple[int, int]:
-    """Returns the least and the largest number, cached with the tensor.
-
-    Reading them waits for a GPU.
-    """
-    known = _cache.of([index])
-    if _BOUNDS not in known:
-        least, most = index.aminmax()
-        known[_BOUNDS] = int(least), int(most)
-    return known[_BOUNDS]
-
-
-#: The cache key of the bounds of numbers.
-_BOUNDS = ('bounds',)
-
-
 def layouts_of(
     tensors: Sequence[Tensor],
     num_sources: int,
@@ -337,7 +271,7 @@ def layouts_of(
         IndexError: If a vertex is out of range.
         ValueError: If pointers are malformed.
     """
-    known = _cache.of(tensors)
+    known = known_of(tensors)
     key = num_sources, num_destinations, loops
     graph: Layouts | None = known.get(key)
     if graph is None:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from torch_gsample.block import Block
-from torch_gsample.vertex.kernels.layouts import known_of
+from torch_gsample.vertex.kernels.graph_cache import known_of
 
 #: The cache key of merged relations.
 _MERGED = 'merged'

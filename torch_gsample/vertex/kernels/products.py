@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from torch_gsample.vertex.kernels.bilinear import call, register_bilinear
-from torch_gsample.vertex.kernels.layouts import bounds_of
+from torch_gsample.vertex.kernels.graph_cache import bounds_of
 
 
 def product_by_type(x: Tensor, weight: Tensor, type: Tensor) -> Tensor:

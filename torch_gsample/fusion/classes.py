@@ -1,0 +1,125 @@
+"""Changes the classes of modules, and restores them.
+
+A module of a fused model keeps its name, parameters and keys, but computes
+by another class, which has one of several roles.
+"""
+
+import copy
+import functools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from torch_gsample.loader.batch_edge_index import READERS
+
+#: The classes of modules by their role in a model; they register here.
+ROLES: dict[str, Any] = {}
+
+
+class Fused:
+    """A module with a changed class, which copies and pickles keep."""
+
+    #: Its role in a model: a key of :data:`ROLES`.
+    role: str
+    #: Its original class.
+    original: type
+    #: The class that computes it.
+    base: type
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        parts = self.role, self._replaced(), known_of(self)
+        with _as_base(self):
+            make, args, *rest = self.__reduce_ex__(protocol)
+        return _restore, (*parts, make, args), *rest
+
+    def __setstate__(self, state: Any) -> None:
+        # PyG's layers set a "propagate" of their own in the class.
+        with _as_base(self):
+            self.__setstate__(state)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        known = copy.deepcopy(known_of(self), memo)
+        with _as_base(self):
+            out = copy.deepcopy(self, memo)
+        return change_class(out, self.role, known, None, self._replaced())
+
+    def _replaced(self) -> type | None:
+        """The original class, if another class computes the module now."""
+        return None if self.original is self.base else self.original
+
+
+def known_of(module: Any) -> Any:
+    """Returns the properties of a module in its role."""
+    return module.__dict__[f'_gsample_{module.role}']
+
+
+def change_class(
+    module: Any,
+    role: str,
+    known: Any,
+    base: type | None = None,
+    original: type | None = None,
+) -> Any:
+    """Changes the class of a module to that of a part of a fused model.
+
+    Args:
+        module (torch.nn.Module): The module.
+        role (str): ``'layer'``, ``'model'``, ``'norm'``, ``'cell'`` or
+            ``'product'``.
+        known (Any): Its properties.
+        base (Type, optional): The class that computes it; default: its own.
+        original (Type, optional): Its original class; default: its own.
+
+    Returns:
+        torch.nn.Module: The module.
+    """
+    original = type(module) if original is None else original
+    known_base: Any = type(module) if base is None else base
+    kind = ROLES[role]
+    fields: dict[str, Any] = {
+        '__module__': known_base.__module__,
+        '__qualname__': known_base.__qualname__,
+        '__doc__': known_base.__doc__,
+        **{'role': role, 'original': original, 'base': known_base},
+        f'{role}_class': original,  # also for modules with two roles
+    }
+    if role == 'model':
+        fields['forward'] = _with_signature(kind.forward, known_base.forward)
+        READERS.add(known)
+    # One class per module, as some modules modify their class.
+    module.__class__ = type(known_base.__name__, (kind, known_base), fields)
+    module.__dict__[f'_gsample_{role}'] = known
+    return module
+
+
+def restore_class(module: Any) -> None:
+    """Restores the original class of a module."""
+    while isinstance(module, Fused):
+        known = module.__dict__.pop(f'_gsample_{module.role}')
+        if module.role == 'model':
+            READERS.discard(known)
+        module.__class__ = type(module).original
+
+
+def _with_signature(function: Any, like: Any) -> Any:
+    @functools.wraps(like)
+    def forward(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return function(self, *args, **kwargs)
+
+    return forward
+
+
+def _restore(
+    role: str, original: type | None, known: Any, make: Any, args: Any
+) -> Any:
+    return change_class(make(*args), role, known, None, original)
+
+
+@contextmanager
+def _as_base(module: Any) -> Iterator[None]:
+    kind = type(module)
+    module.__class__ = kind.base
+    try:
+        yield
+    finally:
+        module.__class__ = kind

@@ -230,7 +230,7 @@ class Changing(Hand):
     [
         ('order', 'ran where'),
         ('often', 'ran more often'),
-        ('edges', 'is not that of a batch'),
+        ('edges', 'are not those of a batch'),
         ('mean', 'mean over dimension 0'),
     ],
 )

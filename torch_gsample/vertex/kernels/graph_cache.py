@@ -7,6 +7,7 @@ from typing import Any
 from torch import Tensor
 
 from torch_gsample.snapshot import Snapshot, add_keeper
+from torch_gsample.torch_private import is_transformed
 
 
 class _Cache:
@@ -61,9 +62,10 @@ _FLIPPED = ('flipped',)
 def bounds_of(index: Tensor) -> tuple[int, int]:
     """Returns the least and the largest number, cached with the tensor.
 
-    Reading them waits for a GPU.
+    Reading them waits for a GPU. Tensors of a transform have no memory of
+    their own to watch for changes: theirs are read at each call.
     """
-    known = known_of([index])
+    known = {} if is_transformed() else known_of([index])
     if _BOUNDS not in known:
         least, most = index.aminmax()
         known[_BOUNDS] = int(least), int(most)

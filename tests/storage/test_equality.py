@@ -126,6 +126,15 @@ def test_heterogeneous_samples_are_equal(options):
     check(data, seeds, fanouts, OPTIONS[options], 'item')
 
 
+@pytest.mark.parametrize('options', ['plain', 'disjoint'])
+def test_batches_without_seeds_are_equal(options):
+    seeds = torch.tensor([3])  # only the first of three batches has one
+    check(disk.homogeneous(), seeds, [2], OPTIONS[options])
+    data = disk.heterogeneous()
+    fanouts = graphs.each(data, [2])
+    check(data, seeds, fanouts, OPTIONS[options], 'item')
+
+
 @st.composite
 def homogeneous(draw):
     size = draw(st.integers(1, 40))

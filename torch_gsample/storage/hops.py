@@ -107,7 +107,7 @@ def sample_by_hops(
         seed = ops._check.node_ids(
             'NeighborSampler', 'seeds', seeds.get(node_type, none), size
         )
-        num_trees = num_seeds if disjoint else 0
+        num_trees = max(num_seeds, 1) if disjoint else 0  # 0: no trees
         nodes[node_type] = SampledNodes(
             seed, size, num_trees, first_tree, expected
         )

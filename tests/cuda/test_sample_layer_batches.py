@@ -226,7 +226,8 @@ def test_too_many_batches_for_a_key_are_an_error(cuda):
         layers.some_graphs(),
         *(layers.typed_seeds(), [[1]] * len(layers.RELATIONS), keys(4, 1)),
     )
-    args[2][-1] = 2**61
+    # A copy: graphs share theirs.
+    args = (*args[:2], [*args[2][:-1], 2**61], *args[3:])
     ptr = [torch.tensor([0, *[s.numel()] * 4]) for s in layers.typed_seeds()]
     with pytest.raises(RuntimeError, match=r'too many batches \(4\) for tree'):
         cuda.operator('sample_layers')(*args, **options, ptr=ptr)

@@ -338,7 +338,8 @@ def test_file_systems_without_an_exchange_are_named(appended, monkeypatch):
 
 def test_the_command_compacts(appended, capsys):
     want = everything(TableFolder(appended))
-    arguments = str(appended), '--memory', '1GiB', '--chunk', '1MiB'
+    # The process of the tests may have more than a gibibyte.
+    arguments = str(appended), '--memory', '16GiB', '--chunk', '1MiB'
     assert main(['compact', *arguments]) == 0
     assert 'num_edges=' in capsys.readouterr().out
     got = TableFolder(appended)

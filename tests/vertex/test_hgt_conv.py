@@ -153,6 +153,35 @@ def test_derivatives_are_those_of_numerical_differences():
     assert gradgradcheck(run, (p_rel, *x.values()))
 
 
+TRANSFORMS = {
+    'grad': lambda f, x: torch.func.grad(lambda y: f(y).square().sum())(x),
+    'jvp': lambda f, x: torch.func.jvp(f, (x,), (torch.ones_like(x),))[1],
+    'vjp': lambda f, x: torch.func.vjp(f, x)[1](torch.ones_like(f(x)))[0],
+    'vmap': lambda f, x: torch.func.vmap(f)(torch.stack([x, 2 * x])),
+}
+
+
+@pytest.mark.parametrize('name', TRANSFORMS)
+def test_transforms_equal_those_of_pyg(name):
+    x, graph = given()
+    x = {key: value.detach() for key, value in x.items()}
+    results = []
+    for layer in pair():
+
+        def run(a, layer=layer):
+            return layer({**x, 'a': a}, graph)['b']
+
+        try:
+            results.append(TRANSFORMS[name](run, x['a']))
+        except Exception as error:  # PyG's, too
+            results.append(str(error).splitlines()[0])
+    want, got = results
+    if isinstance(want, str):
+        assert got == want
+    else:
+        torch.testing.assert_close(got, want)
+
+
 @pytest.mark.parametrize('level', range(3))
 def test_blocks_give_the_destinations(level, runs):
     batch = batches(typed())[0]

@@ -74,7 +74,7 @@ class HGTConv(nn.HGTConv):
                 each node type.
             edge_index_dict (Dict[Tuple[str, str, str], torch.Tensor]): ``[2,
                 num_edges]`` of each relation, or a
-                :class:`~torch_gsample.block.HeteroBlock`, of whose batch
+                ``HeteroBlock`` (an item of ``batch.blocks``), of whose batch
                 ``x_dict`` has the first nodes or all; results are then of its
                 destinations.
         """

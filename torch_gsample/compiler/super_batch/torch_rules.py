@@ -117,7 +117,7 @@ def _operand(
 ) -> Node:
     tensor = example(node)
     if value.kind == 'scalar':
-        # A scalar never widens a vector's dtype, so a column of scalars must not.
+        # A scalar never widens a vector's dtype, nor must a column of them.
         dtype = torch.result_type(example(vector), tensor)
         if tensor.dtype == dtype or not tensor.is_floating_point():
             dtype = tensor.dtype

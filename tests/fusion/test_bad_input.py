@@ -280,12 +280,3 @@ def test_edges_that_were_changed_in_place_know_no_blocks(batch):
     out = model(changed.x, changed.edge_index)
     assert type(out) is torch.Tensor
     assert torch.equal(out, want)
-
-
-def test_compiled_models_are_left_alone(batch):
-    model = Hand()
-    want = model(batch.x, batch.edge_index.plain)
-    fuse(model, min_nodes=0, verbose=False)
-    compiled = torch.compile(model, backend='eager')
-    out = compiled(batch.x, batch.edge_index.plain)
-    assert torch.allclose(out, want, atol=1e-6)

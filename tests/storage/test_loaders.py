@@ -3,6 +3,7 @@
 import os
 import pickle
 import signal
+import sys
 import threading
 import time
 
@@ -106,6 +107,31 @@ def test_the_next_epoch_is_prepared_in_a_thread(tmp_path):
     sampler.finish_preparing()
     assert sampler._find(1) is not None
     assert len(list(batches)) == 2
+
+
+def test_lookups_go_on_while_a_thread_prepares(tmp_path):
+    data, sampler, _ = make(tmp_path, 'streaming')
+    sampler.prepare_epoch(torch.arange(data.num_nodes), epoch=0)
+    folders, done = sampler._state['folders'], threading.Event()
+    folders |= dict.fromkeys(range(2, 100), folders[0])  # takes longer
+
+    def begin_and_end():
+        while not done.is_set():  # Python changes threads where it repeats
+            if folders.pop(1, None) is None:
+                folders[1] = folders[0]
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    thread = threading.Thread(target=begin_and_end)
+    thread.start()
+    try:
+        for _ in range(3_000):
+            assert sampler._find(0) is not None
+    finally:
+        done.set()
+        thread.join()
+        sys.setswitchinterval(interval)
+        sampler.close()
 
 
 def test_batches_count_without_a_loader(tmp_path):

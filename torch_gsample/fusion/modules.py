@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
+from torch.compiler import is_dynamo_compiling
 
 from torch_gsample.fusion.calls import (
     BlockCall,
@@ -34,7 +35,9 @@ from torch_gsample.fusion.rows import (
 )
 from torch_gsample.loader.batch_edge_index import (
     BatchEdgeIndex,
+    edges_of_batches,
     marked_edges,
+    plain_edges,
 )
 from torch_gsample.torch_private import is_in_backward
 from torch_gsample.vertex.capture.propagate import (
@@ -68,6 +71,8 @@ class FusedLayer(Fused):
             return self._of_pyg(args, kwargs)
         own: Any = super().forward  # type: ignore[misc]
         if _is_traced():
+            if is_dynamo_compiling() and _has_edges_of_batches(args, kwargs):
+                args, kwargs = _for_compiler(layer, state, args, kwargs)
             return own(*args, **kwargs)
         module = cast(nn.Module, self)
         if not keeps_weights() and layer.returns_weights(args, kwargs):
@@ -87,8 +92,8 @@ class FusedLayer(Fused):
         if call is None and not state.is_called:
             _warn_outside(state, layer, args, kwargs)
         # To PyG's layers, edges that know their batch are slower.
-        args = tuple(map(_plain_edges, args))
-        kwargs = {name: _plain_edges(x) for name, x in kwargs.items()}
+        args = tuple(map(plain_edges, args))
+        kwargs = {name: plain_edges(x) for name, x in kwargs.items()}
         edges = args[1] if len(args) > 1 else kwargs.get('edge_index')
         if isinstance(edges, Tensor) and _are_few(x, state.min_nodes):
             return self._of_pyg(args, kwargs)
@@ -183,10 +188,26 @@ def _is_traced() -> bool:
     return torch.compiler.is_compiling() or torch.jit.is_tracing()
 
 
-def _plain_edges(x: Any) -> Any:
-    if isinstance(x, dict):
-        return {key: _plain_edges(y) for key, y in x.items()}
-    return x.plain if isinstance(x, BatchEdgeIndex) else x
+def _has_edges_of_batches(args: Any, kwargs: Any) -> bool:
+    found = edges_of_batches(*args, *kwargs.values())
+    return next(found, None) is not None
+
+
+@torch.compiler.disable(reason='blocks are not compiled')
+def _for_compiler(name: Any, state: State, args: Any, kwargs: Any) -> Any:
+    """Returns the arguments of a compiled call, with plain edges.
+
+    Torch refuses tensors of a subclass as arguments of compiled operators.
+    """
+    if not state.is_called:
+        state.is_called = True
+        warnings.warn(
+            f'fuse: {name} runs on whole batches, not on blocks: it is '
+            f'compiled by torch.compile. Compile other modules than the fused '
+            f'one, or none',
+            stacklevel=2,
+        )
+    return plain_edges(args), plain_edges(kwargs)
 
 
 class FusedNorm(Fused):
@@ -222,9 +243,11 @@ class FusedModel(Fused):
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Calls the model."""
         own: Any = super().forward  # type: ignore[misc]
+        state = self._gsample_model
+        if is_dynamo_compiling() and _has_edges_of_batches(args, kwargs):
+            args, kwargs = _for_compiler(state.name, state, args, kwargs)
         if _is_traced() or current.call is not None:
             return own(*args, **kwargs)
-        state = self._gsample_model
         state.is_called = True
         model: Any = self
         if not _is_served(model, state, args, kwargs):

@@ -1,5 +1,6 @@
 """Edges that carry the blocks of their batch, for fused models."""
 
+import copy
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -151,20 +152,39 @@ def mark_batch(batch: Any) -> None:
 
 def marked_edges(*values: Any) -> Iterator[BatchEdgeIndex]:
     """Finds marked edges among the arguments of a model."""
+    return (edges for edges in edges_of_batches(*values) if edges.is_known)
+
+
+def edges_of_batches(*values: Any) -> Iterator[BatchEdgeIndex]:
+    """Finds the edges of batches, also if they were changed since."""
     for value in values:
-        if isinstance(value, BatchEdgeIndex):
-            if value.is_known:
+        if isinstance(value, Tensor):
+            if isinstance(value, BatchEdgeIndex):
                 yield value
-        elif isinstance(value, Tensor):
-            continue
         elif isinstance(value, dict):
-            yield from marked_edges(*value.values())
+            yield from edges_of_batches(*value.values())
         elif isinstance(value, (list, tuple)):
-            yield from marked_edges(*value)
+            yield from edges_of_batches(*value)
         elif isinstance(value, (Data, HeteroData)):
-            yield from marked_edges(
+            yield from edges_of_batches(
                 *(store.get('edge_index') for store in value.edge_stores)
             )
+
+
+def plain_edges(value: Any) -> Any:
+    """Returns an argument of a model with plain tensors as edges."""
+    if isinstance(value, Tensor):
+        return value.plain if isinstance(value, BatchEdgeIndex) else value
+    if isinstance(value, dict):
+        return {key: plain_edges(x) for key, x in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(map(plain_edges, value))
+    if isinstance(value, (Data, HeteroData)):
+        value = copy.copy(value)
+        for store in value.edge_stores:
+            if 'edge_index' in store:
+                store.edge_index = plain_edges(store.edge_index)
+    return value
 
 
 class _Reader:

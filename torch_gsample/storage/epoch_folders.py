@@ -23,8 +23,10 @@ def close_inherited(state: dict[str, Any]) -> None:
     They would hold memory that their owner has freed.
     """
     folders = state['folders']
-    for epoch in [e for e, f in folders.items() if f.process != os.getpid()]:
-        folders.pop(epoch).close()
+    # A copy: in the owner, a thread may prepare an epoch now.
+    for epoch, folder in list(folders.items()):
+        if folder.process != os.getpid():
+            folders.pop(epoch).close()
 
 
 def remove_all(owner: int, state: dict[str, Any], folder: OwnedFolder) -> None:

@@ -252,9 +252,9 @@ class StreamingSampler(DiskSampler):
 
     def _keep_latest(self, epoch: int) -> None:
         """Removes the results of all epochs except the previous one."""
-        self._results = {
-            e: r for e, r in self._results.items() if epoch - 1 <= e < epoch
-        }
+        # A copy: loaders may look up another epoch now.
+        known = list(self._results.items())
+        self._results = {e: r for e, r in known if epoch - 1 <= e < epoch}
         remove_others(self._state, epoch)
 
     # Sampling ################################################################
@@ -344,9 +344,8 @@ class StreamingSampler(DiskSampler):
             results = EpochResults.find(self._disk / f'{epoch}')
             if results is not None:
                 # Mappings hold memory: drop those of earlier epochs.
-                self._results = {
-                    e: r for e, r in self._results.items() if e >= epoch - 1
-                }
+                known = list(self._results.items())
+                self._results = {e: r for e, r in known if e >= epoch - 1}
                 self._results[epoch] = results
         return results
 

@@ -1,8 +1,8 @@
-"""Fused models and layers in functions that torch compiles."""
+"""Fused models and layers in functions that torch compiles or traces."""
 
 import pytest
 import torch
-from torch_geometric.nn import GATConv
+from torch_geometric.nn import GATConv, GCNConv, SAGEConv
 
 from tests.fusion.models import Hand, batches, graph
 from torch_gsample import fuse
@@ -54,3 +54,14 @@ def test_whole_graphs_are_compiled_without_breaks(batch):
     fuse(model, min_nodes=0, verbose=False)
     compiled = torch.compile(model, backend='aot_eager', fullgraph=True)
     assert torch.allclose(compiled(batch.x, edges), want, atol=1e-6)
+
+
+@pytest.mark.filterwarnings('ignore:.torch.jit', 'ignore:Converting a tensor')
+@pytest.mark.parametrize('conv', [GATConv, GCNConv, SAGEConv])
+def test_traced_models_are_those_of_pyg(batch, conv):
+    model = Hand(conv=conv)
+    x, edges = batch.x, batch.edge_index.plain
+    want = model(x, edges)
+    fuse(model, min_nodes=0, verbose=False)
+    traced = torch.jit.trace(model, (x[:40], edges[:, :9] % 40))
+    assert torch.allclose(traced(x, edges), want, atol=1e-6)

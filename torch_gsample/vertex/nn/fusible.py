@@ -68,6 +68,7 @@ def is_fusible(
         and layer.aggr in names
         and not layer.explain
         and not any(hooks)
+        and not torch.jit.is_tracing()
         and _has_methods_of_pyg(layer)
         and not (is_transformed() and _is_mapped(graph))
         and _are_fusible([x for x in features if x is not None])

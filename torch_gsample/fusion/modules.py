@@ -34,7 +34,6 @@ from torch_gsample.fusion.rows import (
     unseen,
 )
 from torch_gsample.loader.batch_edge_index import (
-    BatchEdgeIndex,
     edges_of_batches,
     marked_edges,
     plain_edges,

@@ -354,7 +354,7 @@ def test_errors_of_blocks_name_the_rule():
     with pytest.raises(ValueError, match=r'each of the .* edges of the batch'):
         blocks[1].in_degree(torch.ones(3))
     with pytest.raises(TypeError, match=r"APPNP: 'edge_index' must be that"):
-        nn.APPNP(2, 0.1)(batch_of().x, blocks[0])
+        nn.APPNP(2, 0.1, dropout=0.5)(batch_of().x, blocks[0])
     assert repr(blocks) == 'Blocks(3)'
     assert isinstance(blocks[0], Block)
     assert repr(blocks[2]).startswith('Block(num_src=')

@@ -69,7 +69,8 @@ class BatchEdges:
     @cached_property
     def csc(self) -> CSC:
         """The columns of all edges: int32 where it suffices."""
-        return self._columns(self.num_src[-1], self.num_dst[-1])
+        with torch.inference_mode(False):  # training may use them later
+            return self._columns(self.num_src[-1], self.num_dst[-1])
 
     @property
     def edge_index(self) -> Tensor:
@@ -78,8 +79,9 @@ class BatchEdges:
             return self._edge_index
         if self._made is None:
             csc = self.csc  # in the order of edges, as they are by column
-            ends = csc.indices.long(), csc.col(torch.int64)
-            self._made = torch.stack(ends)
+            with torch.inference_mode(False):
+                ends = csc.indices.long(), csc.col(torch.int64)
+                self._made = torch.stack(ends)
         return self._made
 
     def has(self, edge_index: Any) -> bool:
@@ -143,7 +145,8 @@ class BatchEdges:
         """Returns the first edges by source, made once."""
         key = num_src, num_dst, num_edges
         if key not in self._transposed:
-            self._transposed[key] = self.columns(*key).transpose()
+            with torch.inference_mode(False):
+                self._transposed[key] = self.columns(*key).transpose()
         return self._transposed[key]
 
     def map(self, function: Callable[[Tensor], Tensor]) -> 'BatchEdges':

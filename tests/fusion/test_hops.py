@@ -1,7 +1,7 @@
 """Blocks of layers that normalise by degrees, and that read several hops."""
 
 import copy
-import threading
+import gc
 
 import pytest
 import torch
@@ -10,15 +10,10 @@ from torch_geometric import nn as pyg
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
 from tests.fusion.models import WIDTH, Hand, batches, graph, typed_graph
-from tests.fusion.test_exact import (
-    assert_same,
-    homogeneous,
-    seeds,
-    unmarked,
-)
+from tests.fusion.test_exact import assert_same, homogeneous, seeds
 from torch_gsample import fuse
+from torch_gsample.fusion import hops, record
 from torch_gsample.fusion.hops import Hops
-from torch_gsample.fusion.rows import plain
 
 W = WIDTH
 
@@ -149,3 +144,171 @@ def test_layers_of_two_hops_compute_blocks(case, make):
     assert report.count('exact block of 2 hops, computes') == 2
     assert 'the seeds' in report
     assert 'the nodes of 2 hops' in report
+
+
+@pytest.mark.filterwarnings('error:fuse')
+def test_each_propagation_has_the_rows_that_the_next_one_reads(monkeypatch):
+    seen, own = [], Hops.destinations
+
+    def recorded(self, layer, edge_index, values):
+        edge_index, values = own(self, layer, edge_index, values)
+        rows = [len(x) for x in values['x']]
+        seen.append((rows, edge_index.shape[1], len(values['edge_weight'])))
+        return edge_index, values
+
+    batch = looped()[0]
+    model = Hand('', 2, lambda *_: pyg.SGConv(W, W, 2))
+    model.convs[1].K = 1
+    fusion = fuse(model, min_nodes=0, verbose=False)
+    model(batch.x, batch.edge_index)
+    assert 'block of 2 hops, computes the nodes of 1 hop' in fusion.report()
+    monkeypatch.setattr(Hops, 'destinations', recorded)
+    model(batch.x, batch.edge_index)
+    row, col = batch.edge_index.plain
+    for (rows, edges, weights), block in zip(seen, batch.blocks, strict=True):
+        assert rows == [block.num_src, block.num_dst]
+        kept = (row != col) & (col < block.num_dst)
+        assert edges == weights == int(kept.sum()) + block.num_dst
+
+
+@pytest.mark.filterwarnings('error:fuse')
+def test_typed_and_padded_batches_have_degrees_of_the_batch():
+    def of_a(batch):
+        return (batch.x_dict['a'], batch['a', 'cites', 'a'].edge_index), {}
+
+    typed = batches(typed_graph())
+    for batch in typed:
+        batch.batch_size = batch['a'].batch_size
+    make = lambda *_: pyg.SGConv(W, W, 2)  # noqa: E731
+    report = assert_same(Hand('', 2, make), of_a, seeds, typed).report()
+    assert report.count('exact block of 2 hops') == 2
+    padded = batches(graph(), static_shapes=True)
+    model = Hand('', 2, make)
+    report = assert_same(model, homogeneous, seeds, padded).report()
+    assert report.count('exact block of 2 hops') == 2
+
+
+def test_a_layer_of_several_hops_refuses_batches_of_more():
+    """Its trial was on all edges: nothing showed that they suffice."""
+    data = graph()
+    model = Hand('', 1, lambda *_: pyg.SGConv(W, W, 2))
+    want = copy.deepcopy(model)
+    fuse(model, min_nodes=0, verbose=False)
+    for fanouts in ([3, 2], [3]):
+        batch = batches(data, fanouts)[0]
+        assert len(model(batch.x, batch.edge_index)) == batch.batch_size
+    batch = batches(data, [2, 2, 2])[0]
+    with pytest.warns(UserWarning, match='reads 2 hops, and was tested on'):
+        out = model(batch.x, batch.edge_index)
+    torch.testing.assert_close(out, want(batch.x, batch.edge_index.plain))
+
+
+@pytest.mark.filterwarnings('error:fuse')
+def test_a_batch_of_one_hop_shows_no_second_one():
+    """By one hop alone, a layer would seem to read no further."""
+    data = graph()
+    model = Hand('', 1, lambda *_: pyg.TAGConv(W, W, 2, normalize=False))
+    fusion = fuse(model, min_nodes=0, verbose=False)
+    batch = batches(data, [3])[0]
+    model(batch.x, batch.edge_index)
+    assert 'exact block of 2 hops' in fusion.report()
+
+
+@pytest.mark.filterwarnings('error:fuse')
+def test_degrees_of_a_part_are_refused_whatever_they_are(monkeypatch):
+    """A batch could have the same ones by chance."""
+    forms = ['pair', 'rows', 'square']
+    monkeypatch.setattr(record, 'forms_for', lambda *_: forms)
+    report = assert_same(
+        Stack(pyg.LGConv, alone), homogeneous, seeds, batches(graph())
+    ).report()
+    assert report.count('it needs the in-degrees of its sources') == 2
+
+
+class Messages(pyg.LGConv):
+    """Changes the normalised edges before it propagates."""
+
+    def forward(self, x, edge_index):
+        edge_index, weight = gcn_norm(edge_index, None, len(x))
+        return self.propagate(
+            edge_index.clone(), x=x, edge_weight=weight * 2
+        )
+
+
+class Again(pyg.LGConv):
+    """Normalises edges that it has changed."""
+
+    def forward(self, x, edge_index):
+        edge_index, weight = gcn_norm(edge_index.flip(0), None, len(x))
+        return self.propagate(edge_index, x=x, edge_weight=weight)
+
+
+@pytest.mark.parametrize('kind', [Messages, Again])
+@pytest.mark.filterwarnings('ignore:fuse')
+def test_layers_with_edges_of_their_own_run_on_whole_batches(kind):
+    report = assert_same(
+        Stack(kind, alone), homogeneous, seeds, batches(graph())
+    ).report()
+    assert 'edges of its own' in report
+
+
+@pytest.mark.filterwarnings('error:fuse')
+@pytest.mark.parametrize('mode', [torch.no_grad, torch.inference_mode])
+def test_normalised_edges_are_made_once_a_batch(monkeypatch, mode):
+    calls, own = [], hops._normed
+
+    def counted(*args, **kwargs):
+        calls.append(args[0])
+        return own(*args, **kwargs)
+
+    model = Stack(lambda: pyg.GCN2Conv(W, 0.1), resting)
+    fuse(model, min_nodes=0, verbose=False)
+    first, second = batches(graph())
+    model(first.x, first.edge_index)
+    monkeypatch.setattr(hops, '_normed', counted)
+    for batch in (first, second):
+        with mode():
+            model(batch.x, batch.edge_index)
+        out = model(batch.x, batch.edge_index)[: batch.batch_size]
+        out.square().sum().backward()
+    assert len(calls) == 1
+    assert all(p.grad is not None for p in model.convs.parameters())
+    alive = len(hops._normalized)
+    del first, second, batch, out, calls[:]
+    gc.collect()
+    assert len(hops._normalized) == alive - 2
+
+
+def test_other_calls_of_a_layer_normalise_their_own_edges():
+    """The layer of a fused model is that of other models, too."""
+    model = Stack(pyg.LGConv, alone)
+    forward = pyg.LGConv.forward
+    fuse(model, min_nodes=0, verbose=False)
+    batch = batches(graph())[0]
+    model(batch.x, batch.edge_index)
+    assert pyg.LGConv.forward is forward
+    assert forward.__globals__['gcn_norm'] is gcn_norm
+    edge_index = batch.edge_index.plain
+    torch.testing.assert_close(
+        model.convs[0](batch.x, edge_index),
+        pyg.LGConv()(batch.x, edge_index),
+    )
+
+
+OURS = {
+    kind.__name__: (lambda kind=kind: kind(W, W), alone)
+    for kind in (pyg.SAGEConv, pyg.GCNConv, pyg.GATConv)
+}
+
+
+@pytest.mark.parametrize('case', ['SGConv weighted', 'APPNP weighted', *OURS])
+@pytest.mark.filterwarnings('error:fuse')
+def test_batches_of_inference_serve_training(case):
+    model = Stack(*(SEVERAL | OURS)[case])
+    fuse(model, min_nodes=0, verbose=False)
+    first, second = batches(graph())
+    model(first.x, first.edge_index)  # the plan
+    with torch.inference_mode():
+        model(second.x, second.edge_index)
+    out = model(second.x, second.edge_index)[: second.batch_size]
+    out.square().sum().backward()

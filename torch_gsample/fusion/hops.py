@@ -106,10 +106,9 @@ class Hops:
             with torch.inference_mode(False), without_functorch():
                 made = _normed(edges, edge_index, None, *args, **kwargs)
             known[key] = made
-        blocks, weight = made
+        self._given, weight, blocks = made
         if blocks is not None:
             self._block = blocks.level
-            self._given = blocks.edges[None].edge_index
         return self._given, weight
 
 
@@ -121,37 +120,40 @@ _normalized: WeakKeyDictionary[BatchEdges, dict[Any, Any]] = (
 
 def _normed(
     edges: BatchEdges, edge_index: Tensor, weight: Any, *args: Any, **kwargs: Any
-) -> tuple[Blocks | None, Tensor]:
-    """Returns the blocks of edges with loops, if any, and their weights."""
+) -> tuple[Tensor, Tensor, Blocks | None]:
+    """Returns edges, their weights, and their blocks if there are loops."""
     count = edges.num_dst[-1]
     if edges.num_src[-1] != count:
         raise PlanError('it normalises edges between two node types')
     normed, weight = gcn_norm(edge_index, weight, count, *args, **kwargs)
     if normed is edge_index:
-        return None, weight
+        return edge_index, weight, None
     known = _normalized[edges]
     if _LOOPS not in known:
-        csc = CSC.from_coo(normed[0], normed[1], count, count)
-        known[_LOOPS] = _blocks_of(edges, csc), csc.edge_id.long()
+        with torch.inference_mode(False), without_functorch():
+            known[_LOOPS] = _blocks_of(edges, normed)
     blocks, order = known[_LOOPS]
-    return blocks, weight[order]
+    return blocks.edges[None].edge_index, weight[order], blocks
 
 
 #: The key of edges with loops, and their order.
 _LOOPS = ('loops',)
 
 
-def _blocks_of(edges: BatchEdges, csc: CSC) -> Blocks:
-    """Returns the blocks of a batch's edges with loops.
+def _blocks_of(edges: BatchEdges, looped: Tensor) -> tuple[Blocks, Tensor]:
+    """Returns the blocks of a batch's edges with loops, and their order.
 
     The loops of the last hop's nodes are the edges of one hop more.
     """
     src, dst, _ = edges.counts
+    size = edges.num_src[-1], edges.num_dst[-1]
+    csc = CSC.from_coo(looped[0], looped[1], *size)
+    assert csc.edge_id is not None
     ends = csc.indptr[edges.num_dst].tolist()
     counts = [end - start for start, end in pairwise([0, *ends])]
-    csc = replace(csc, edge_id=None)
-    made = BatchEdges(None, (*src, 0), (*dst, 0), counts, csc=csc)
-    return Blocks({None: made}, {None: made.counts[1]})
+    columns = replace(csc, edge_id=None)
+    made = BatchEdges(None, (*src, 0), (*dst, 0), counts, csc=columns)
+    return Blocks({None: made}, {None: made.counts[1]}), csc.edge_id.long()
 
 
 def with_norm(forward: Any, norm: Callable[..., Any]) -> Any:

@@ -120,16 +120,27 @@ class BatchEdges:
 
     def degree(self, weight: Tensor | None, loop: float | None) -> Tensor:
         """Returns what :meth:`Block.in_degree` does, of all nodes."""
+        if weight is None:
+            return self._count if loop is None else self._count_with_loops
         if loop is None:
-            return self.csc.degree() if weight is None else self._sum(weight)
+            return self._sum(weight)
         row, col = self.edge_index
         own = (row == col).nonzero().view(-1)
-        if weight is None:
-            count = col[own].bincount(minlength=self.num_dst[-1])
-            return self.csc.degree() + 1 - count.to(self.csc.indptr.dtype)
         loops = weight.new_full((self.num_dst[-1],), loop)
         loops = loops.index_put((row[own],), weight[own])
         return loops + self._sum(weight.index_fill(0, own, 0))
+
+    @cached_property
+    def _count(self) -> Tensor:
+        with torch.inference_mode(False):
+            return self.csc.degree()
+
+    @cached_property
+    def _count_with_loops(self) -> Tensor:
+        with torch.inference_mode(False):
+            row, col = self.edge_index
+            own = col[row == col].bincount(minlength=self.num_dst[-1])
+            return self._count + 1 - own.to(self._count.dtype)
 
     def _sum(self, weight: Tensor) -> Tensor:
         """Returns the sum of a value of each edge, by column."""

@@ -7,6 +7,7 @@ import itertools
 import pytest
 import torch
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 from torch_geometric import nn as pyg
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
@@ -239,6 +240,28 @@ def test_degrees_of_a_part_are_refused_whatever_they_are(monkeypatch):
         Stack(pyg.LGConv, alone), homogeneous, seeds, batches(graph())
     ).report()
     assert report.count('it needs the in-degrees of its sources') == 2
+
+
+class Repeated(nn.Module):
+    """One layer of two hops twice, whose activations are not kept."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.conv = nn.Linear(W, W), pyg.TAGConv(W, W, 2)
+
+    def forward(self, x, edge_index):
+        x = self.first(x)
+        for _ in range(2):
+            x = checkpoint(self.conv, x, edge_index, use_reentrant=False)
+        return x
+
+
+@pytest.mark.filterwarnings('error:fuse')
+def test_a_checkpoint_of_several_hops_recomputes_its_own_blocks():
+    data = graph(num_nodes=900)
+    samples = batches(data, (2, 2, 2, 2))
+    report = assert_same(Repeated(), homogeneous, seeds, samples).report()
+    assert report.count('exact block of 2 hops') == 2
 
 
 class Messages(pyg.LGConv):

@@ -7,9 +7,9 @@ take turns on one thread with the same weights; times are processor time.
 
     python benchmark/block_layers.py --markdown table.md
 
-Layers of `NORMALISED` and `HOPS` need degrees or edges that PyG's layers do not
-find in a block: the third column has the fused model on all edges instead. Those
-of `HOPS` are a model of one layer, which reads three hops.
+Layers of `NORMALISED` and `HOPS` need degrees or edges that PyG's layers do
+not find in a block: the third column has the fused model on all edges instead.
+Those of `HOPS` are a model of one layer, which reads three hops.
 
 `products` is the fraction of the fused time in matrix products, `GFLOP` are
 the operations of these products per step, fused and for PyG's layers on
@@ -209,7 +209,9 @@ def operations(step: Callable[[int], object]) -> str:
 def main(arguments: list[str] | None = None) -> None:
     """Prints the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument('--layers', nargs='*', default=[*LAYERS, *NORMALISED, *HOPS])
+    parser.add_argument(
+        '--layers', nargs='*', default=[*LAYERS, *NORMALISED, *HOPS]
+    )
     parser.add_argument('--seeds', type=int, default=1024)
     parser.add_argument('--rounds', type=int, default=9)
     parser.add_argument('--seconds', type=float, default=20.0)
@@ -221,7 +223,6 @@ def main(arguments: list[str] | None = None) -> None:
     columns = ['layer', 'fused ms', 'on blocks or all', 'PyG ms', 'blocks']
     columns += ['PyG', 'products', 'GFLOP', 'load']
     report = Report(f'Steps on exact blocks: {machine()}', columns)
-    known = LAYERS | NORMALISED | HOPS
     for name in args.layers:
         count, is_exact = 1 if name in HOPS else 3, name in LAYERS
         steps = steps_of(known[name], batch, args.seeds, count, is_exact)

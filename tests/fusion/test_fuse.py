@@ -157,7 +157,8 @@ def test_report_says_what_was_done(batch, capsys):
     assert capsys.readouterr().err == f'fuse: {fusion.report()}\n'
     assert fusion.report().splitlines() == [
         'Sequential: 3 of 3 layers fused, blocks',
-        '  module_0  SAGEConv: fused, exact block, computes the nodes of 4 hops',
+        '  module_0  SAGEConv: fused, exact block, computes the nodes of 4 '
+        'hops',
         '  module_1  TAGConv: messages fused, exact block of 3 hops, computes '
         'the nodes of 1 hop',
         '  module_2  SAGEConv: fused, exact block, computes the seeds',

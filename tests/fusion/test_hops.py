@@ -31,6 +31,7 @@ from torch_gsample.fusion import hops, record
 from torch_gsample.fusion.hops import Hops
 from torch_gsample.loader import HGTLoader
 from torch_gsample.loader.batch_edge_index import reading_marks
+from torch_gsample.vertex.kernels import layouts
 
 W = WIDTH
 
@@ -242,6 +243,18 @@ def test_degrees_of_a_part_are_refused_whatever_they_are(monkeypatch):
     assert report.count('it needs the in-degrees of its sources') == 2
 
 
+@pytest.mark.filterwarnings('error:fuse')
+def test_dropout_of_edges_runs_on_blocks_in_training():
+    batch = batches(graph())[0]
+    model = Stack(lambda: pyg.APPNP(2, 0.1, dropout=1e-13), alone)
+    count = batch.batch_size
+    want = model(batch.x, batch.edge_index.plain)[:count]
+    fuse(model, min_nodes=0, verbose=False)
+    out = model(batch.x, batch.edge_index)
+    assert len(out) == count
+    torch.testing.assert_close(out[:count], want, rtol=1e-9, atol=1e-9)
+
+
 class Repeated(nn.Module):
     """One layer of two hops twice, whose activations are not kept."""
 
@@ -269,9 +282,7 @@ class Messages(pyg.LGConv):
 
     def forward(self, x, edge_index):
         edge_index, weight = gcn_norm(edge_index, None, len(x))
-        return self.propagate(
-            edge_index.clone(), x=x, edge_weight=weight * 2
-        )
+        return self.propagate(edge_index.clone(), x=x, edge_weight=weight * 2)
 
 
 class Again(pyg.LGConv):
@@ -334,16 +345,20 @@ def test_other_calls_of_a_layer_normalise_their_own_edges():
     )
 
 
-OURS = {
-    kind.__name__: (lambda kind=kind: kind(W, W), alone)
-    for kind in (pyg.SAGEConv, pyg.GCNConv, pyg.GATConv)
+SERVED = {
+    'PDNConv': NORMALISING['PDNConv'],
+    'SGConv': SEVERAL['SGConv'],
+    'APPNP weighted': SEVERAL['APPNP weighted'],
+    'SAGEConv': (lambda: pyg.SAGEConv(W, W), alone),
+    'GCNConv': (lambda: pyg.GCNConv(W, W), alone),
+    'GATConv': (lambda: pyg.GATConv(W, W), alone),
 }
 
 
-@pytest.mark.parametrize('case', ['SGConv weighted', 'APPNP weighted', *OURS])
+@pytest.mark.parametrize('case', SERVED)
 @pytest.mark.filterwarnings('error:fuse')
 def test_batches_of_inference_serve_training(case):
-    model = Stack(*(SEVERAL | OURS)[case])
+    model = Stack(*SERVED[case])
     fuse(model, min_nodes=0, verbose=False)
     first, second = batches(graph())
     model(first.x, first.edge_index)  # the plan
@@ -390,3 +405,17 @@ def test_the_last_layer_of_an_induced_subgraph_computes_seeds():
     report = assert_same(model, homogeneous, seeds, samples).report()
     assert report.count('computes the seeds') == 1
     assert report.count('exact block') == 3
+
+
+@pytest.mark.parametrize('case', ['SGConv', 'LGConv', 'TransformerConv'])
+@pytest.mark.filterwarnings('error:fuse')
+def test_edges_of_blocks_are_not_sorted_again(monkeypatch, case):
+    known = SEVERAL | NORMALISING
+    make = lambda: pyg.TransformerConv(W, W)  # noqa: E731
+    model = Stack(*known.get(case, (make, alone)))
+    fuse(model, min_nodes=0, verbose=False)
+    first, second = batches(graph())
+    model(first.x, first.edge_index)
+    monkeypatch.setattr(layouts, '_make', None)  # which sorts
+    out = model(second.x, second.edge_index)[: second.batch_size]
+    out.square().sum().backward()

@@ -119,12 +119,14 @@ _normalized: WeakKeyDictionary[BatchEdges, dict[Any, Any]] = (
 
 
 def _normed(
-    edges: BatchEdges, edge_index: Tensor, weight: Any, *args: Any, **kwargs: Any
+    edges: BatchEdges,
+    edge_index: Tensor,
+    weight: Any,
+    *args: Any,
+    **kwargs: Any,
 ) -> tuple[Tensor, Tensor, Blocks | None]:
     """Returns edges, their weights, and their blocks if there are loops."""
     count = edges.num_dst[-1]
-    if edges.num_src[-1] != count:
-        raise PlanError('it normalises edges between two node types')
     normed, weight = gcn_norm(edge_index, weight, count, *args, **kwargs)
     if normed is edge_index:
         return edge_index, weight, None

@@ -284,11 +284,10 @@ def layouts_of(
     graph: Layouts | None = known.get(key)
     if graph is None:
         block = known.get(_BLOCK)
-        with torch.inference_mode(False):  # training may use it later
-            if isinstance(block, Block) and block.size == key[:2]:
-                graph = BlockLayouts(block, loops)
-            else:
-                graph = _make(tensors, num_sources, num_destinations, loops)
+        if isinstance(block, Block) and block.size == key[:2]:
+            graph = BlockLayouts(block, loops)
+        else:
+            graph = _make(tensors, num_sources, num_destinations, loops)
         known[key] = graph
     return graph
 

@@ -209,9 +209,8 @@ def operations(step: Callable[[int], object]) -> str:
 def main(arguments: list[str] | None = None) -> None:
     """Prints the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        '--layers', nargs='*', default=[*LAYERS, *NORMALISED, *HOPS]
-    )
+    known = LAYERS | NORMALISED | HOPS
+    parser.add_argument('--layers', nargs='*', default=list(known))
     parser.add_argument('--seeds', type=int, default=1024)
     parser.add_argument('--rounds', type=int, default=9)
     parser.add_argument('--seconds', type=float, default=20.0)

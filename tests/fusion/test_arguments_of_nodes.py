@@ -140,27 +140,6 @@ class WithWeights(Transformer):
         return x
 
 
-class Scaled(Weighted):
-    """Reads all of a short table of each edge type."""
-
-    def forward(self, x_dict, edge_index_dict, tables):
-        scale = sum(x.mean() for x in tables.values())
-        return super().forward(x_dict, edge_index_dict, scale=scale)
-
-
-class WithTables(Transformer):
-    """Passes a dict of tables: no more rows than any block has edges."""
-
-    def __init__(self):
-        super().__init__(Scaled)
-
-    def forward(self, x, edge_index):
-        tables = {key: torch.arange(3.0) for key in edge_index}
-        for conv in self.convs:
-            x = conv(x, edge_index, tables)
-        return x
-
-
 DICTS = {
     'transformer': Transformer,
     'of a user': lambda: Transformer(Captured),
@@ -224,13 +203,6 @@ def test_a_dict_with_other_edges_runs_on_whole_batches():
     with pytest.warns(UserWarning, match='edges are not those of a batch'):
         out = model(batch.x_dict, edges)['a']
     assert torch.allclose(out, want(batch.x_dict, edges)['a'])
-
-
-def test_tables_of_an_edge_type_are_not_cut():
-    """A later batch may have fewer edges than a table has rows."""
-    why = "a tensor of edge type '.*' is not of its edges"
-    with pytest.warns(UserWarning, match=why):
-        assert_same(WithTables(), of_types, typed_seeds, batches(typed()))
 
 
 def test_means_over_all_nodes_of_a_type_run_on_whole_batches():

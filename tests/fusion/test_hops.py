@@ -2,7 +2,6 @@
 
 import copy
 import gc
-import itertools
 
 import pytest
 import torch
@@ -12,7 +11,6 @@ from torch_geometric import nn as pyg
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
 from tests.fusion.models import (
-    METADATA,
     WIDTH,
     Hand,
     batches,
@@ -23,14 +21,10 @@ from tests.fusion.test_exact import (
     assert_same,
     homogeneous,
     seeds,
-    typed,
-    typed_seeds,
 )
 from torch_gsample import fuse
 from torch_gsample.fusion import hops, record
 from torch_gsample.fusion.hops import Hops
-from torch_gsample.loader import HGTLoader
-from torch_gsample.loader.batch_edge_index import reading_marks
 from torch_gsample.vertex.kernels import layouts
 
 W = WIDTH
@@ -366,45 +360,6 @@ def test_batches_of_inference_serve_training(case):
         model(second.x, second.edge_index)
     out = model(second.x, second.edge_index)[: second.batch_size]
     out.square().sum().backward()
-
-
-# Induced subgraphs ###########################################################
-
-
-class OfTypes(nn.Module):
-    """A stack of layers that take all types."""
-
-    def __init__(self):
-        super().__init__()
-        self.convs = nn.ModuleList(
-            pyg.HGTConv(W, W, METADATA, heads=2) for _ in range(3)
-        )
-
-    def forward(self, x, edge_index):
-        for conv in self.convs:
-            x = {k: v.tanh() for k, v in conv(x, edge_index).items()}
-        return x
-
-
-@pytest.mark.filterwarnings('error:fuse')
-def test_the_last_layer_of_an_hgt_batch_computes_seeds():
-    nodes = 'a', torch.arange(100)
-    with reading_marks():
-        loader = HGTLoader(typed_graph(), [20, 20], nodes, batch_size=12)
-        samples = list(itertools.islice(loader, 2))
-    assert len(samples[0].blocks) == 2
-    report = assert_same(OfTypes(), typed, typed_seeds, samples).report()
-    assert report.count('computes the seeds') == 1
-    assert report.count('exact block') == 3
-
-
-@pytest.mark.filterwarnings('error:fuse')
-def test_the_last_layer_of_an_induced_subgraph_computes_seeds():
-    samples = batches(graph(), subgraph_type='induced')
-    model = Hand('', 3, pyg.GCNConv)
-    report = assert_same(model, homogeneous, seeds, samples).report()
-    assert report.count('computes the seeds') == 1
-    assert report.count('exact block') == 3
 
 
 @pytest.mark.parametrize('case', ['SGConv', 'LGConv', 'TransformerConv'])

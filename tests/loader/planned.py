@@ -15,6 +15,7 @@ from torch_gsample.loader import (
     LinkNeighborLoader,
     NeighborLoader,
 )
+from torch_gsample.loader.base import KeyedLoader
 
 TRIPLET = {'mode': 'triplet', 'amount': 2}
 
@@ -191,7 +192,7 @@ def pygs(loader, out):
 
 
 def planned(loader, out):
-    filter_fn = super(NeighborLoader.__mro__[2], loader).filter_fn
+    filter_fn = super(KeyedLoader, loader).filter_fn
     return loader.planned.batch(loader, filter_fn.__func__, out)
 
 

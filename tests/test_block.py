@@ -344,9 +344,9 @@ def test_blocks_in_another_order_are_an_error():
 
 def test_errors_of_blocks_name_the_rule():
     blocks = batch_of().blocks
-    with pytest.raises(IndexError, match=r'3 hops has as many.*got layer 3'):
+    with pytest.raises(IndexError, match=r'\[-3, 3\) for .*got 3'):
         blocks[3]
-    with pytest.raises(IndexError, match=r'got layer -4'):
+    with pytest.raises(IndexError, match=r'got -4'):
         blocks[-4]
     assert blocks[-1] is blocks[2]
     with pytest.raises(ValueError, match=r"'num_layers' must be positive"):

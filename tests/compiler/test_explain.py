@@ -122,7 +122,7 @@ def test_errors_are_those_of_compile():
         gsample.explain(algorithms.approximate_ppr, A, torch.arange(3))
     with pytest.raises(TypeError, match="'program' must be a function"):
         gsample.explain(3)
-    with pytest.raises(ValueError, match="'options' must be of"):
+    with pytest.raises(ValueError, match="'options' must be in"):
         gsample.explain(algorithms.ladies, A, options={'x': 1})
 
 

@@ -315,7 +315,7 @@ def test_arguments_of_other_rows_run_on_whole_batches():
         Resting, lambda c, x, x0, e, n, t: c(x, torch.cat([x0, x0]), e)
     )
     report = assert_same(model, homogeneous, seeds, batches(graph())).report()
-    assert report.count("'h_0' is not of its edges or nodes") == 3
+    assert report.count("'h_0' has no row for each edge or node") == 3
 
 
 # Products by type ############################################################

@@ -235,7 +235,7 @@ WRONG = {
     ),
     'a further column': (
         'ALTER TABLE post ADD COLUMN more INTEGER',
-        ValueError, "column 'more' of table 'post' must be one of",
+        ValueError, "column 'more' of table 'post' must exist in the folder",
     ),
     'a column less': (
         'ALTER TABLE post DROP COLUMN size',
@@ -243,11 +243,11 @@ WRONG = {
     ),
     'a further table': (
         'CREATE TABLE shelf (id INTEGER)',
-        ValueError, "table 'shelf' must be one of the folder",
+        ValueError, "table 'shelf' must exist in the folder",
     ),
     'a known key': (
         "INSERT INTO user VALUES ('u7', 1, 'c1')",
-        ValueError, r"must be in one row \(got \['u7'\] in rows 7 and 60\)",
+        ValueError, r"must be unique \(got \['u7'\] in rows 7 and 60\)",
     ),
     'a null key': (
         "INSERT INTO user VALUES (NULL, 1, 'c1')",

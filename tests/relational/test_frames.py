@@ -92,7 +92,7 @@ def test_categories_are_completed_by_their_codes(tables):
     task = autocomplete(tables, 'post', 'kind', torch.tensor([0, 8, 9]))
     assert (task.row.tolist(), task.label.tolist()) == ([8, 9], [2, 0])
     for arguments, match in (
-        (('post', 'who'), "'post' must have a column 'who' that is no key"),
+        (('post', 'who'), "'post' must have a column 'who', not a key"),
         (('shelf', 'kind'), "there is no table 'shelf'"),
     ):
         with pytest.raises(ValueError, match=match):

@@ -326,7 +326,7 @@ def test_bad_sizes_are_named(kind, sizes, error, message):
             PinSAGESampler,
             {'relations': skewed(), 'metapath': PATH},
             ValueError,
-            "'relations' must have node types",
+            "'relations' must be heterogeneous",
         ),
         (
             PinSAGESampler,

@@ -274,7 +274,7 @@ def test_wrong_arguments_are_named_in_all_processes(reports):
         assert "need a 'sampler'" in found['edges']
         assert 'for batches of a loader' in found['alone']
         assert 'must have a length' in found['length']
-        assert 'must have 1 batches' in found['more']
+        assert 'must have at most 1 batches' in found['more']
 
 
 def test_a_seed_that_is_not_there_fails_in_its_process(reports):

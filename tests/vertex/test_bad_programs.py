@@ -38,11 +38,11 @@ BAD = [
     ),
     (
         lambda v: sum(u.x for u in v.innbs for _ in v.inedges),
-        'inside of another one',
+        'nested in another one',
     ),
     (
         lambda v: sum([u.x * w.x for u in v.innbs for w in v.innbs]),
-        'inside of another one',
+        'nested in another one',
     ),
     (
         lambda v: sum(i * u.x for i, u in enumerate(v.innbs)),

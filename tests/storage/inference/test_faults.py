@@ -129,7 +129,7 @@ def test_other_arguments_are_refused(graph, tmp_path):
         ({'x': flipped}, 'features'),
         ({'dtype': torch.float16}, 'dtype'),
     ):
-        message = rf'other arguments \(not equal: {name}\).*restart=True'
+        message = rf'other arguments \(different: {name}\).*restart=True'
         with pytest.raises(ValueError, match=message):
             call(**options)
     want = changed(X, EDGES)

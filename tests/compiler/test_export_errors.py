@@ -196,7 +196,7 @@ def sealed(header, rest: bytes) -> bytes:
 
 
 def refusal(data: bytes, tmp_path) -> str:
-    """What is said of a file."""
+    """The error of a file."""
     path = tmp_path / 'hostile.gsp'
     path.write_bytes(data)
     with pytest.raises(

@@ -1,4 +1,4 @@
-"""In which layout a program is computed: what is offered, and what chosen."""
+"""The layouts of a program: offered and chosen ones."""
 
 import pytest
 import torch
@@ -29,7 +29,7 @@ ROWS = 6  # of which two have no edge
 
 
 def after(function, *inputs, layout='auto'):
-    """The text after the pass, which must not change what is returned."""
+    """The text after the pass, which must not change the results."""
     module = program(function, *inputs)
     canonicalize(module.graph)
     eliminate_dead(module.graph)

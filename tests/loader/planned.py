@@ -88,7 +88,7 @@ def symmetric():
 
 
 def sparse():
-    """A graph whose edge ids refer to compressed columns."""
+    """A graph with edge ids that refer to compressed columns."""
     dense = torch.zeros(30, 30)
     row, col = graphs.homogeneous().edge_index
     dense[col, row] = torch.arange(150.0) + 1

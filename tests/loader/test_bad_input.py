@@ -50,7 +50,7 @@ def timed_links(**options):
     return links(TIMED, time_attr='time', **options)
 
 
-#: What is refused, with the beginning or a part of the message.
+#: Refused calls, by the beginning or a part of the message.
 BAD_VALUES = {
     "NeighborLoader: 'input_time' must have 60 elements, one for each s": (
         lambda: timed(input_time=LONG[:59])

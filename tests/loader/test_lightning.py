@@ -15,7 +15,7 @@ from torch_gsample.loader import LinkNeighborLoader, NeighborLoader
 
 
 def lightning():
-    """The package whose data modules PyG knows."""
+    """The Lightning package of PyG's data modules."""
     names = [c.__module__ for c in LightningNodeData.__mro__]
     own = any(name.startswith('lightning.') for name in names)
     name = 'lightning.pytorch' if own else 'pytorch_lightning'

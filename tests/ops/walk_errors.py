@@ -1,4 +1,4 @@
-"""The errors of the walk operators: calls, and what they must say."""
+"""The errors of the walk operators: calls and messages."""
 
 import torch
 
@@ -163,7 +163,7 @@ def raw_frontier(indptr=INDPTR, indices=INDICES, seeds=SEEDS, length=5):
     return GSAMPLE.frontier_walk(indptr, indices, seeds, length, KEY)
 
 
-#: What the operators say without their fronts.
+#: Messages of the operators without their Python wrappers.
 WALK_OPERATOR_ERRORS = {
     "random_walk: 'indptr' must not be empty": lambda: raw_walk(NONE),
     "random_walk: 'seeds' has the wrong dtype": lambda: raw_walk(

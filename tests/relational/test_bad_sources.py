@@ -1,4 +1,4 @@
-"""What is wrong in a source leaves no folder; odd schemas have batches."""
+"""Errors of a source leave no folder; odd schemas have batches."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What is wrong in tables is an error that says where, or is counted."""
+"""Errors of tables say where, or are counted."""
 
 import copy
 import sqlite3

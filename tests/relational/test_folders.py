@@ -289,7 +289,7 @@ def test_a_crash_leaves_all_of_an_append_or_nothing(grown):
         killed_append(path, parts[0], where)
         assert TableFolder(path).version == 0
     assert len(os.listdir(path)) > len(files)
-    # What the crashes left is in nobody's way, and goes.
+    # Remains of the crashes do no harm, and are removed.
     assert append_tables(path, parts[0]).num_rows('post') == 260
     want = sorted([*files, 'segment-1', 'segments.json'])
     assert sorted(os.listdir(path)) == want

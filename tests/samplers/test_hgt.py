@@ -1,4 +1,4 @@
-"""HGTSampler: PyG's contract, and what it says of bad input."""
+"""HGTSampler: PyG's contract, and errors of bad input."""
 
 import pickle
 

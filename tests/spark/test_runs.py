@@ -1,4 +1,4 @@
-"""What was interrupted goes on, and gives what it would have given."""
+"""An interrupted run continues, with the results of a complete one."""
 
 import fcntl
 import os

@@ -362,7 +362,7 @@ def test_errors_of_blocks_name_the_rule():
 
 
 def test_counts_that_change_later_change_no_block():
-    """What is made of counts is made when a layer asks."""
+    """Tensors made of counts are made at their first use."""
     nodes, num_edges = [1, 2, 1], [2, 1]
     edge_index = torch.tensor([[1, 2, 3], [0, 0, 1]])
     edges = {t: BatchEdges(edge_index, nodes, nodes, num_edges) for t in 'ab'}

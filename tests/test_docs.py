@@ -86,7 +86,7 @@ def test_docstrings_become_markdown():
 
 
 def messages() -> list[str]:
-    """What the page of errors quotes: terms of its lists."""
+    """The messages that the page of errors quotes: terms of its lists."""
     text = (TOP / 'docs/troubleshooting.md').read_text()
     return re.findall(r'^`([^`]+)`\n: ', text, re.MULTILINE)
 

@@ -10,7 +10,7 @@ from torch_gsample.vertex import mean, prod
 N = 12
 W = torch.ones(3, 4)
 
-#: A program, and what the error says.
+#: A program and its error.
 BAD = [
     (lambda v: sum(u.x.foo for u in v.innbs), 'torch.foo is not supported'),
     (lambda v: sum(u.x.T for u in v.innbs), 'torch.T is not supported'),

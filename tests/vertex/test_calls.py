@@ -322,7 +322,7 @@ def test_numbers_of_units_do_not_depend_on_what_was_made_before():
 
 
 def test_tensors_without_memory_have_results_without_it():
-    """Fake tensors, whose mode is not active, are for the operator."""
+    """Fake tensors without an active mode are for the operator."""
     from torch._subclasses.fake_tensor import FakeTensorMode
 
     f = features('gcn')

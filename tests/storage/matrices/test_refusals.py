@@ -1,4 +1,4 @@
-"""What a matrix on disk cannot do is an error that says what can."""
+"""Errors of a matrix on disk name a supported alternative."""
 
 import pickle
 

@@ -367,16 +367,12 @@ def read_spec(value: Any, count: int) -> Spec:
     if kind in ('tensor', 'size', 'length'):
         [number] = rest
         if type(number) is not int or not 0 <= number < count:
-            raise ValueError(
-                f'a tensor index must be in [0, {count}) (got {number!r})'
-            )
+            raise ValueError(f'an id must be below {count} (got {number!r})')
         return kind, number
     if kind == 'constant':
         [number] = rest
         if number is not None and not isinstance(number, (int, float, str)):
-            raise ValueError(
-                f'a constant must be a number or string (got {number!r})'
-            )
+            raise ValueError(f'a constant must be plain (got {number!r})')
         return kind, number
     items = tuple([read_spec(item, count) for item in rest[-1]])
     if kind == 'dict':

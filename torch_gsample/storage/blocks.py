@@ -22,14 +22,18 @@ GROUP = 8192
 
 @dataclass(frozen=True)
 class Runs:
-    """Items of a file, grouped into runs within one block.
+    """Items of edges in a file, grouped into runs within one block.
 
     Args:
-        offset (numpy.ndarray): int64 ``[n]``, the file offset of each item.
-        first (numpy.ndarray): int64 ``[num_runs]``, the first item of each.
-        length (numpy.ndarray): int64 ``[num_runs]``, its number of items.
+        position (numpy.ndarray): int64 ``[n]``, the position of each edge.
+            Within a run, offsets differ as positions times the item size.
+        offset (numpy.ndarray): int64 ``[num_runs]``, the file offset of the
+            first item of each run.
+        first (numpy.ndarray): int64 ``[num_runs]``, its index in ``position``.
+        length (numpy.ndarray): int64 ``[num_runs]``, the number of items.
     """
 
+    position: np.ndarray
     offset: np.ndarray
     first: np.ndarray
     length: np.ndarray
@@ -37,11 +41,12 @@ class Runs:
     @property
     def block(self) -> np.ndarray:
         """int64 ``[num_runs]``, the block of each run."""
-        return self.offset[self.first] // BLOCK
+        return self.offset // BLOCK
 
     def take(self, index: np.ndarray | slice) -> 'Runs':
         """Returns a subset of the runs."""
-        return Runs(self.offset, self.first[index], self.length[index])
+        runs = self.offset[index], self.first[index], self.length[index]
+        return Runs(self.position, *runs)
 
 
 class BlockCache:
@@ -229,6 +234,7 @@ class BlockReader:
                 )
             address = address[place]
             functions().gsample_copy_runs(
+                pointer(runs.position),
                 pointer(runs.offset),
                 pointer(runs.first),
                 pointer(runs.length),

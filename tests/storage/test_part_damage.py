@@ -14,7 +14,11 @@ from tests.storage.test_stripes import write
 from torch_gsample.storage import ChunkedGraph
 from torch_gsample.storage.segments import append_segment
 
-SEGMENT_FILES = 'segments.json', 'segment-1/edges-0.bin', 'segment-1/time-0.bin'
+SEGMENT_FILES = (
+    'segments.json',
+    'segment-1/edges-0.bin',
+    'segment-1/time-0.bin',
+)
 
 
 @pytest.fixture(scope='module')
@@ -45,10 +49,10 @@ def striped(tmp_path_factory):
 
 def assert_cuts_are_found(path, file):
     """Cuts a file at each point, one after the other."""
-    raw = file.read_bytes()
+    raw, match = file.read_bytes(), rf'offset \d+: .*{file.name}|{file}'
     for size in reversed(range(len(raw))):
         os.truncate(file, size)
-        with pytest.raises(ValueError, match=rf'offset \d+: .*{file.name}|{file}'):
+        with pytest.raises(ValueError, match=match):
             ChunkedGraph(path)
     file.write_bytes(raw)
     ChunkedGraph(path)

@@ -20,7 +20,7 @@ def test_the_table_in_the_docs_is_one_of_explain():
     model = DiskModel(request / 1e6, read, written, scanned, row / 1e6)
     plan.models = {(None, 'x'): model}
     parts = re.findall(r'([a-z][a-z, ]*) (\d+\.\d+) MB', memory)
-    plan.memory = {name: float(mb) * 1e6 for name, mb in parts}
+    plan.memory = {name: int(float(mb) * 1e6) for name, mb in parts}
     plan.budget = plan.memory.pop('rows and samples')
     plan.expected = {}
     for line in rows:

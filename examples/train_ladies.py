@@ -2,7 +2,8 @@
 
 LADIES bounds the nodes of each layer, so a batch stays small however many hops
 the model has. The weights of its edges make a sum an estimate of the whole
-mean.
+mean. With an equal budget of feature rows, it takes twice the time of
+``NeighborLoader`` here and is not more accurate: choose it for small batches.
 """
 
 from runner import (

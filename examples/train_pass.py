@@ -2,7 +2,9 @@
 
 The loss of the task trains the sampler through the values of the sampled
 edges. Half of the edges of this graph are random. Uniform samples contain as
-many of them as of Debian's, and PASS learns to leave them out.
+many of them as of Debian's, and PASS learns to leave them out. With an equal
+budget of feature rows, it gains 0.02 of accuracy at most over
+``NeighborLoader``, in about five times the processor time.
 """
 
 import torch

@@ -2,7 +2,9 @@
 
 PinSAGE averages over the packages that random walks along dependencies visit
 most. Models learn from eight tenths of all recommendations, and rank packages
-for the others; popularity is the number of known recommendations.
+for the others; popularity is the number of known recommendations. With an
+equal budget of feature rows, direct neighbours (``NeighborLoader``) rank
+better here.
 """
 
 import torch

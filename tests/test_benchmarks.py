@@ -15,7 +15,7 @@ PROGRAMS = sorted(
 
 
 def names_of_the_package(tree: ast.Module) -> set[tuple[str, str]]:
-    """Modules of the package, and what a program takes of each."""
+    """Modules of the package, and the names that a program imports."""
     nodes = list(ast.walk(tree))
     package = {
         alias.asname or alias.name

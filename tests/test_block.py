@@ -372,9 +372,9 @@ def test_blocks_in_another_order_are_an_error():
 
 def test_errors_of_blocks_name_the_rule():
     blocks = batch_of().blocks
-    with pytest.raises(IndexError, match=r'3 hops has as many.*got layer 3'):
+    with pytest.raises(IndexError, match=r'\[-3, 3\) for .*got 3'):
         blocks[3]
-    with pytest.raises(IndexError, match=r'got layer -4'):
+    with pytest.raises(IndexError, match=r'got -4'):
         blocks[-4]
     assert blocks[-1] is blocks[2]
     with pytest.raises(ValueError, match=r"'num_layers' must be positive"):
@@ -392,7 +392,7 @@ def test_errors_of_blocks_name_the_rule():
 
 
 def test_counts_that_change_later_change_no_block():
-    """What is made of counts is made when a layer asks."""
+    """Tensors made of counts are made at their first use."""
     nodes, num_edges = [1, 2, 1], [2, 1]
     edge_index = torch.tensor([[1, 2, 3], [0, 0, 1]])
     edges = {t: BatchEdges(edge_index, nodes, nodes, num_edges) for t in 'ab'}

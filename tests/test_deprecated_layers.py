@@ -1,4 +1,4 @@
-"""Names of the last release warn, and do what they did."""
+"""Names of the last release warn, and work as before."""
 
 import importlib
 import operator

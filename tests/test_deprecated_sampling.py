@@ -1,4 +1,4 @@
-"""Names of the last release do what they did, and say what to use."""
+"""Names of the last release work as before, and name their successors."""
 
 import pytest
 import torch

@@ -40,6 +40,18 @@ def test_links_of_a_page_lead_to_files(page):
             assert (page.parent / link).exists(), link
 
 
+def test_times_of_the_readme_are_recorded():
+    text = (TOP / 'README.md').read_text()
+    record = re.search(r'\((benchmark/results/[\w-]+\.md)\)', text)[1]
+    recorded = re.findall(r'[\d,]*\d', (TOP / record).read_text())
+    times = re.findall(r'(?<=\| )\**([\d,]+)\**(?= \|)', text)
+    assert len(times) == 10
+    assert {*times} <= {*recorded}
+    figures = (TOP / 'docs/benchmarks.md').read_text()
+    for speedup in re.findall(r'\d[\d.]*x', text):
+        assert f'| {speedup} |' in figures
+
+
 def test_architecture_names_files_that_exist():
     text = (TOP / 'docs/architecture.md').read_text()
     names = set(re.findall(r'`([\w/]+\.(?:py|cpp|h))`', text))
@@ -74,7 +86,7 @@ def test_docstrings_become_markdown():
 
 
 def messages() -> list[str]:
-    """What the page of errors quotes: terms of its lists."""
+    """The messages that the page of errors quotes: terms of its lists."""
     text = (TOP / 'docs/troubleshooting.md').read_text()
     return re.findall(r'^`([^`]+)`\n: ', text, re.MULTILINE)
 

@@ -1,4 +1,4 @@
-"""What `gsample doctor` finds, and what it says of what is amiss."""
+"""The findings of `gsample doctor`, and its advice."""
 
 import importlib.metadata
 import json
@@ -16,7 +16,7 @@ def finding(part):
 
 @pytest.fixture
 def versions(monkeypatch):
-    """Versions of packages that differ from what is installed."""
+    """Versions of packages that differ from the installed ones."""
     known, other = importlib.metadata.version, {}
 
     def version(name):
@@ -31,7 +31,7 @@ def versions(monkeypatch):
 def test_what_is_installed_is_found(capsys):
     assert cli.main(['doctor']) == 0
     out = capsys.readouterr().out
-    assert '(everything)' not in out  # no advice for what is well
+    assert '(everything)' not in out  # no advice without a problem
     lines = out.splitlines()
     states = {line.split()[0]: line.split()[1:] for line in lines if line}
     assert states['torch'] == ['ok', torch.__version__]

@@ -181,7 +181,7 @@ gs.fuse(3)
 gs.explain(None)
 gs.quantize_rows([1, 2])
 """
-#: What the lines may name.
+#: Names for the lines.
 NAMES = {
     **{name: getattr(gs.loader, name) for name in gs.loader.__all__},
     **globals(),

@@ -136,7 +136,7 @@ def start(folder):
 
 
 def open_files(pid):
-    """What the descriptors of a process are."""
+    """The targets of a process's descriptors."""
     paths = Path(f'/proc/{pid}/fd').iterdir()
     return [os.readlink(p) for p in paths if p.is_symlink()]
 
@@ -173,7 +173,7 @@ def test_a_folder_of_a_process_that_lives_is_left_alone(folder):
 
 
 def leftover(parent):
-    """A folder whose owner is gone, with a file."""
+    """A folder without a living owner, with a file."""
     made = OwnedFolder(parent, 'x-')
     (made.path / 'file').write_text('')
     made.release()

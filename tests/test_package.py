@@ -151,7 +151,7 @@ MOST = 160
 
 @pytest.fixture(scope='module')
 def imports() -> dict:
-    """What a process saw when it imported the package."""
+    """The modules and programs of a process that imported the package."""
     done = subprocess.run(
         [sys.executable, '-W', 'ignore', '-c', IMPORT],
         capture_output=True,

@@ -198,7 +198,7 @@ def test_both_directions_give_edges_of_the_graph(stores, disjoint):
     assert out.node[:3].tolist() == [3, 9, 0]
     if disjoint:
         assert torch.equal(out.batch[out.row], out.batch[out.col])
-    for direction in index:  # some edges lead to a seed, some from one
+    for direction in index:  # some edges end at a seed, some start at one
         assert torch.isin(direction[out.edge], torch.tensor([3, 9])).any()
 
 

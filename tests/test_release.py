@@ -1,4 +1,4 @@
-"""What a release needs: metadata, community files and the workflow."""
+"""Requirements of a release: metadata, community files and the workflow."""
 
 import re
 import subprocess

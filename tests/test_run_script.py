@@ -71,7 +71,7 @@ with torch.no_grad():
 assert torch.allclose(x, want, atol=1e-5)
 assert len(loader.dataset) == 40
 """,
-    # Each layer on what it needs (hierarchical_sampling.py).
+    # Each layer on its needed rows (hierarchical_sampling.py).
     'trimming': """
 model = GraphSAGE(6, 4, num_layers=2)
 for batch in NeighborLoader(data, [3, 2], batch_size=10, shuffle=True):

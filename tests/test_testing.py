@@ -1,4 +1,4 @@
-"""Whether `assert_valid_sample` sees what is wrong with a sample."""
+"""`assert_valid_sample` finds each kind of fault in a sample."""
 
 import pytest
 import torch
@@ -19,7 +19,7 @@ from torch_gsample.testing import (
     with_index_dtypes,
 )
 
-# 0 is fed by 1, 2, 3 and 4, all of which are fed by 5, 6 and 7.
+# 0 is fed by 1, 2, 3 and 4, and each of them by 5, 6 and 7.
 GRAPH = from_columns(
     [[1, 2, 3, 4], [5, 6, 7], [5, 6, 7], [5, 6, 7], [5, 6, 7], [], [], []]
 )

@@ -1,4 +1,4 @@
-"""What the private parts of torch do for the package."""
+"""Effects of torch's private parts that the package relies on."""
 
 import pytest
 import torch

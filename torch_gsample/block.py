@@ -268,9 +268,9 @@ Block(num_src=3, num_dst=1, num_edges=2)], torch.Size([1, 4]))
     def __getitem__(self, layer: int) -> Any:
         if not -self.num_hops <= layer < self.num_hops:
             raise IndexError(
-                f'Blocks: a batch of {self.num_hops} hops has as many blocks '
-                f'(got layer {layer}); Blocks.of(num_layers) has them for '
-                f'other models'
+                f"Blocks: 'layer' must be in [-{self.num_hops}, "
+                f'{self.num_hops}) for a batch of {self.num_hops} hops (got '
+                f'{layer}); Blocks.of(num_layers) fits other models'
             )
         return self.level(self.num_hops - 1 - layer % self.num_hops)
 

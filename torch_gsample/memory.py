@@ -43,7 +43,8 @@ def bytes_of(value: int | str, name: str) -> int:
     match = re.fullmatch(r'(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?', str(value))
     if match is None:
         raise ValueError(
-            f"{name} must be a number of bytes, as '512MiB' (got {value!r})"
+            f"{name} must be a number of bytes, such as '512MiB' (got "
+            f'{value!r})'
         )
     return int(float(match[1]) * _UNITS[match[2]])
 

@@ -1,4 +1,4 @@
-"""What the tests of algorithms share: graphs, and runs of a program."""
+"""Graphs and runs of programs for the tests of algorithms."""
 
 import torch
 
@@ -44,7 +44,7 @@ def aggregate(layers, x):
 
 
 def runs(program, num_runs: int) -> torch.Tensor:
-    """What a program returns under the keys of `num_runs` batches."""
+    """Results of a program under the keys of `num_runs` batches."""
     out = []
     for batch in range(num_runs):
         with program_scope(make_key(11, batch=batch)):

@@ -65,7 +65,7 @@ def test_samples_have_the_distribution_of_pairwise_rounding(probs):
     counts = Counter(map(tuple, S.coo()[0].view(times, -1).tolist()))
     assert set(counts) <= set(expected)
     cells = sorted((p * times, counts[s]) for s, p in expected.items())
-    while len(cells) > 1 and cells[0][0] < 5:  # what is rare counts as one
+    while len(cells) > 1 and cells[0][0] < 5:  # rare outcomes count as one
         (p, n), (q, m), *rest = cells
         cells = sorted([(p + q, n + m), *rest])
     if len(cells) > 1:

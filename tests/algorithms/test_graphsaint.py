@@ -134,7 +134,7 @@ def test_frontiers_move_the_walkers_of_high_degree(roots):
         assert torch.equal(out.row_ids, out.col_ids)
         counts[frozenset(out.col_ids.tolist())] += 1
     cells = sorted((p * times, counts[s]) for s, p in expected.items())
-    while len(cells) > 1 and cells[0][0] < 5:  # what is rare counts as one
+    while len(cells) > 1 and cells[0][0] < 5:  # rare outcomes count as one
         (p, n), (q, m), *rest = cells
         cells = sorted([(p + q, n + m), *rest])
     if len(cells) > 1:

@@ -126,7 +126,7 @@ def test_samples_have_the_law_of_budgets(fanouts, seeds, relations):
         nodes = nodes_of(sample(A, {'paper': seeds}, fanouts, key), SIZES)
         counts[tuple(tuple(sorted(ids)) for ids in nodes.values())] += 1
     cells = sorted((p * times, counts[s]) for s, p in expected.items())
-    while cells[0][0] < 5:  # what is rare counts as one
+    while cells[0][0] < 5:  # rare outcomes count as one
         (p, n), (q, m), *rest = cells
         cells = sorted([(p + q, n + m), *rest])
     assert len(cells) > 1
@@ -285,7 +285,7 @@ def test_samples_with_times_have_the_law_of_budgets(fanouts, latest):
             )
         ] += 1
     cells = sorted((p * times, counts[s]) for s, p in expected.items())
-    while len(cells) > 1 and cells[0][0] < 5:  # what is rare counts as one
+    while len(cells) > 1 and cells[0][0] < 5:  # rare outcomes count as one
         (p, n), (q, m), *rest = cells
         cells = sorted([(p + q, n + m), *rest])
     if len(cells) > 1:

@@ -88,7 +88,7 @@ def test_layers_are_columns_of_what_they_were_sampled_for(name):
 def test_a_layer_is_for_the_distinct_nodes_of_the_one_before(name, k):
     first, second = programs()[name](A, SEEDS, [k, 5])
     nodes = first.edges()[0].unique()
-    if k == 30:  # some are met repeatedly
+    if k == 30:  # some are visited repeatedly
         assert nodes.numel() < first.num_edges
     assert torch.equal(second.col_ids.sort().values, nodes)
 

@@ -57,7 +57,7 @@ def test_shadow_is_induced_bounded_and_near():
         assert all(distance[v] <= 2 for v in part)
         count = sum(distance[v] == 1 for v in part)
         assert count >= min(3, len(near[seed]))
-    assert parts[0] != parts[2]  # a duplicate draws anew
+    assert parts[0] != parts[2]  # a duplicate draws again
 
 
 def test_shadow_of_all_neighbors_is_the_ball():

@@ -164,4 +164,4 @@ def test_tables_are_converted_with_their_times(tmp_path, capsys):
     assert cli.main(['convert', str(rows), graph, '--append']) == 2
     assert "got ['b99'] in rows 12 and 13" in capsys.readouterr().err
     assert cli.main([*args[:2], f'{graph}2', '--tables', '--time', 't']) == 2
-    assert 'no option of edge files' in capsys.readouterr().err
+    assert 'excludes options of edge files' in capsys.readouterr().err

@@ -69,7 +69,7 @@ def samplers_are_there() -> Iterator[None]:
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> None:
-    """Marks what is expected to fail, and notes what is not there."""
+    """Marks tests that must fail, and notes missing ones."""
     failing, files = _suite.failing(), set()
     for item in items:
         path = item.path.relative_to(config.invocation_params.dir).as_posix()

@@ -30,7 +30,7 @@ for _name in (
     with suppress(ImportError):
         importlib.import_module(_name)
 
-#: Names whose scripts are run.
+#: Names of replaced classes: scripts that use one are run.
 REPLACED = re.compile(
     r'\b(NodeLoader|LinkLoader|NeighborLoader|LinkNeighborLoader|HGTLoader|'
     r'ShaDowKHopSampler|GraphSAINT\w*Sampler|ClusterData|Node2Vec|'
@@ -45,7 +45,7 @@ CUTS = (
     (r'num_workers=\d+', 'num_workers=1'),
     (r'num_parts=1500', 'num_parts=30'),
 )
-#: What is replaced in scripts of several GPUs: each process has the CPU.
+#: Replacements in scripts of several GPUs: each process has the CPU.
 _ON_CPU = (
     (r'torch\.cuda\.device_count\(\)', '2'),
     (r'torch\.cuda\.(synchronize\(\)|set_device\(\w+\))', 'None'),

@@ -1,4 +1,4 @@
-"""Which tests of which projects run, and those that are expected to fail."""
+"""The tests of other projects to run, and their expected failures."""
 
 from dataclasses import dataclass, field
 
@@ -83,7 +83,7 @@ _PYG_EXPECTED = {
     _ROOT_FIRST: ('test/loader/test_shadow.py::test_shadow_k_hop_sampler',),
 }
 
-#: Tests of what we replace, and of what is built upon it.
+#: Tests of replaced classes, and of code built on them.
 _PYG = {
     'repository': 'pyg-team/pytorch_geometric',
     'paths': (

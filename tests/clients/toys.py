@@ -67,7 +67,7 @@ def masks(count: int) -> dict[str, Tensor]:
 
 
 def nodes(features: int, classes: int) -> Data:
-    """Nodes to classify, whose edges go both ways."""
+    """Nodes to classify, with edges in both directions."""
     one = edges(_NODES, _NODES, 2000)
     return Data(
         x=torch.randn(_NODES, features),

@@ -116,7 +116,7 @@ def test_values_are_those_of_eager_code(name, shape, dtype):
 
 
 def operands_of(module, inputs):
-    """What the kernel of a graph is given."""
+    """The arguments of a graph's kernel."""
     [node] = [n for n in module.graph.nodes if n.op == 'call_function']
     given = dict(
         zip(

@@ -29,7 +29,7 @@ extern "C" void round_KIND(const float* x, KIND* out, int n) {
 
 @pytest.fixture(scope='module')
 def built(tmp_path_factory):
-    """The library, and what the compiler says of vectors."""
+    """The library, and the compiler's report on vectors."""
     compiler = os.environ.get('CXX', 'g++')
     calls = ''.join(CALL.replace('KIND', kind) for kind in KINDS.values())
     path = tmp_path_factory.mktemp('half') / 'half.so'

@@ -1,4 +1,4 @@
-"""What the tests of the compiler leave behind: nothing."""
+"""Removes all traces of each compiler test."""
 
 import pytest
 import torch

@@ -39,7 +39,7 @@ FINALS = '{}', '{}.to_edge_index()', '{}.values()', '{}'
 
 @dataclass(frozen=True)
 class Program:
-    """A program, and what it does to its graphs."""
+    """A program, and its changes to its graphs."""
 
     lines: tuple[str, ...]
     outputs: tuple[str, ...]

@@ -33,7 +33,7 @@ def program(function, *inputs):
 
 
 def after(rewrite, function, *inputs):
-    """The text after a pass, which must not change what is returned."""
+    """The text after a pass, which must not change the results."""
     module = program(function, *inputs)
     rewrite(module.graph)
     verify(module.graph)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Matrix:
-    """What is known of a matrix: equal patterns hold the same edges."""
+    """Known facts of a matrix: equal patterns hold the same edges."""
 
     name: str
     pattern: str

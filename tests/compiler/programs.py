@@ -98,7 +98,7 @@ def seeds(size: int, start: int = 0) -> Tensor:
 
 
 def tensors(value) -> list[Tensor]:
-    """All tensors of what a program returns."""
+    """All tensors in the results of a program."""
     if isinstance(value, Tensor):
         return [value]
     if isinstance(value, SparseSample):

@@ -16,7 +16,7 @@ NAMED = ['row', 'nodes-sorted', 'new', 'unseen', 'edges', 'walk']
 
 
 def operators(function, *args):
-    """What a call returns, and the operators of this package in it."""
+    """The results of a call, and its operators of this package."""
     with torch.profiler.profile() as profile:
         out = function(*args)
     names = [event.name for event in profile.events()]

@@ -26,7 +26,7 @@ def repeat(goes_on, step, state):
 
 
 def normalized(A, seeds, repeat):
-    """Draws by what a loop returns."""
+    """Draws by the results of a loop."""
     sub = A[:, seeds]
 
     def step(number, value):

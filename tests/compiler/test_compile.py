@@ -122,7 +122,7 @@ def test_the_number_of_threads_is_no_mode(compilations):
     assert len(compilations) == 1
 
 
-# What is compiled ############################################################
+# Compiled code ############################################################
 
 
 def compared(program, *args):
@@ -337,7 +337,7 @@ def child(queue, seeds):
 
 
 def test_a_fork_waits_for_compilations():
-    """A child would find locks taken whose owner it does not have."""
+    """A child would find locks held by threads that it does not have."""
     fast, seeds = gsample.compile(two_hops), torch.arange(9)
     thread = threading.Thread(target=fast, args=[A, seeds])
     context = mp.get_context('fork')

@@ -253,7 +253,7 @@ def test_arguments_are_checked():
     with pytest.raises(TypeError, match="'program' must be a function"):
         gsample.compile(3)
     with pytest.raises(
-        ValueError, match=r"'options' must be of .*\(got 'x'\)"
+        ValueError, match=r"'options' must be in .*\(got 'x'\)"
     ):
         gsample.compile(two_hops, x=3)
     with pytest.raises(TypeError, match="'strict' has the wrong type"):

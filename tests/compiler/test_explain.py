@@ -50,7 +50,7 @@ def test_operators_are_timed(fastgcn):
     lines = [op.text for op in fastgcn.operators]
     assert any('gsample.sample_nodes(' in line for line in lines)
     assert not any(' = getitem(' in line for line in lines)
-    # What is computed once for a graph is not in a call.
+    # A call does not contain the work done once for a graph.
     assert not any('positive_weights' in line for line in lines)
     assert all(op.seconds > 0 for op in fastgcn.operators)
     by_name = {op.text.split(' = ')[1][:18]: op for op in fastgcn.operators}
@@ -122,7 +122,7 @@ def test_errors_are_those_of_compile():
         gsample.explain(algorithms.approximate_ppr, A, torch.arange(3))
     with pytest.raises(TypeError, match="'program' must be a function"):
         gsample.explain(3)
-    with pytest.raises(ValueError, match="'options' must be of"):
+    with pytest.raises(ValueError, match="'options' must be in"):
         gsample.explain(algorithms.ladies, A, options={'x': 1})
 
 
@@ -154,7 +154,7 @@ def test_what_is_not_known_is_listed_with_its_line_and_cost():
     assert 'What passes do not know' not in str(known)
 
 
-# Notes, sources and what is decided ##########################################
+# Notes, sources and decisions ##########################################
 
 
 class Kernel:
@@ -167,7 +167,7 @@ class Kernel:
 
 @pytest.fixture
 def special():
-    """A program whose names are those of other languages."""
+    """A program with names in other languages."""
     graph = Graph()
     x = graph.placeholder('x')
     y = graph.call_function(Kernel(), (x, '<b>"\\</b>'))

@@ -1,4 +1,4 @@
-"""What an exported program cannot call is named, with its line."""
+"""Errors name each call that cannot be exported, with its line."""
 
 import numpy as np
 import pytest

@@ -135,8 +135,8 @@ def test_without_one_form_a_program_runs_as_it_was_captured(monkeypatch):
 @pytest.mark.parametrize(
     ('options', 'error', 'message'),
     [
-        ({'pass': []}, ValueError, r"'options' must be of .* \(got 'pass'\)"),
-        ({'passes': ['x']}, ValueError, r"'passes' must be of .* \(got 'x'\)"),
+        ({'pass': []}, ValueError, r"'options' must be in .* \(got 'pass'\)"),
+        ({'passes': ['x']}, ValueError, r"'passes' must be in .* \(got 'x'\)"),
         ({'strict': 3}, TypeError, "'strict' has the wrong type"),
         ({'dump': 3}, TypeError, "'dump' has the wrong type"),
     ],

@@ -215,7 +215,7 @@ def check(program, least):
 
 
 def marked(ids):
-    """Seeds, whose number is not fixed."""
+    """Seeds of a variable number."""
     ids = ids.clone()
     torch._dynamo.decorators.mark_unbacked(ids, 0)
     return ids

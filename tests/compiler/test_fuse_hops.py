@@ -182,7 +182,7 @@ def test_frontiers_of_other_operations_stay_beside():
 
 
 def walks(step, k=1, **own):
-    """Two steps, and what is after them."""
+    """Two steps, and the rest of the program."""
 
     def function(indptr, indices, value, seeds, key):
         out, columns = [], seeds

@@ -39,7 +39,7 @@ def rewrite(g):
 
 
 def hoisted(function, value=VALUE):
-    """The text of a program whose weights are a function of an extract."""
+    """The text of a program that computes its weights from an extract."""
 
     def run(indptr, indices, value, degree, seeds):
         parts = gsample.slice_cols.default(indptr, indices, seeds)

@@ -197,7 +197,7 @@ def notes(trace):
 
 
 def offered(trace):
-    """The layouts of each matrix, by what the pass says."""
+    """The layouts of each matrix, as the pass reports them."""
     out = {}
     for line in notes(trace):
         if 'together' in line:
@@ -249,7 +249,7 @@ KINDS = 'rows', 'cols', 'compact', 'rows'
 
 @st.composite
 def programs(draw):
-    """Slices of slices, and what is made of each."""
+    """Slices of slices, and a result of each."""
     number = st.integers(0, 9)
     count = draw(st.integers(1, 4))
     steps = tuple(
@@ -262,7 +262,7 @@ def programs(draw):
 
 
 def used(M, use):
-    """What a program makes of a matrix."""
+    """The result of a program for a matrix."""
     if use == 0:
         return []
     if use == 1:
@@ -343,7 +343,7 @@ def test_random_assignments_give_the_same(program):
 
 
 def test_results_are_the_eager_ones_bit_by_bit():
-    """Values, too, of what is sliced twice."""
+    """Values, too, of a matrix that is sliced twice."""
 
     def function(A, s):
         S = A[s.repeat(2), :]

@@ -41,7 +41,7 @@ def total(items, states):
 
 
 def every(items, allowed):
-    """All assignments, and what they cost."""
+    """All assignments, and their costs."""
     choices = [
         [s for s in item.own if s in allowed.get(i, item.own)]
         for i, item in enumerate(items)

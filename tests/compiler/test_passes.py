@@ -1,4 +1,4 @@
-"""What each pass does to small programs, what it leaves, and real captures."""
+"""Each pass on small programs, programs it must not change, real captures."""
 
 import pytest
 import torch
@@ -237,7 +237,7 @@ GRAPH = INDPTR, INDICES, VALUE, SEEDS, KEY
 
 
 def clean(g):
-    """The pass, and what it leaves without users."""
+    """The pass, then the removal of nodes without users."""
     canonicalize(g)
     eliminate_common(g)
     fuse_extract_select(g)

@@ -32,7 +32,7 @@ def eager(gm, example_inputs):
 
 
 def outcome(program, *args):
-    """What a program returns, and the state of the generator after it."""
+    """The results of a program, and the generator's state after it."""
     torch.manual_seed(3)
     return [*tensors(program(*args)), torch.get_rng_state()]
 

@@ -22,7 +22,7 @@ from torch_gsample.compiler.ir import is_pure
 from torch_gsample.compiler.passes.canonicalize import canonicalize
 from torch_gsample.compiler.verify import verify
 
-#: Values, ids and masks, one of which each function gets.
+#: Values, ids and masks: each function gets one of them.
 VALUES = torch.linspace(0.1, 0.9, 12).view(3, 4)
 IDS = torch.arange(12).view(3, 4) % 5
 MASK = IDS > 2
@@ -132,7 +132,7 @@ def new_mode():
 
 @pytest.fixture
 def quiet():
-    """Lets torch say nothing about what is deprecated, or fails."""
+    """Silences torch's warnings of deprecated or failing functions."""
     logging.disable(logging.CRITICAL)
     with warnings.catch_warnings():
         warnings.simplefilter('ignore')

@@ -31,7 +31,7 @@ def rewrite(g):
 
 
 def raised(function, replace=False, trained=False):
-    """The text of a function of an extract, and of what it selects."""
+    """The text of a function of an extract and its selection."""
     value = VALUE.clone().requires_grad_(trained)
 
     def run(indptr, indices, value, seeds, key):
@@ -140,7 +140,7 @@ def test_what_was_raised_is_left_by_a_second_run():
     rewrite(module.graph)
     out = ir_text(module.graph)
     assert raise_selections(module.graph) == []
-    assert sink_gathers(module.graph) == []  # what it would put back
+    assert sink_gathers(module.graph) == []  # the edges that it would put back
     assert ir_text(module.graph) == out
 
 
@@ -169,7 +169,7 @@ def drawn(begin, weight):
         lambda x, row, begin, i: [pick(x.flip(0), i)],
         lambda x, row, begin, i: [pick(x.view(4, 2).sum(1), i % 4)],
         lambda x, row, begin, i: [pick(torch.cat([x.exp(), x]), i)],
-        # any index: the values may be fewer than what is selected
+        # any index: there may be fewer values than selected edges
         lambda x, row, begin, i: [pick(x.exp(), row[:2])],
         # draws depend on the bits
         lambda x, row, begin, i: [

@@ -1,4 +1,4 @@
-"""Programs that select edges give what they give in eager code."""
+"""Programs that select edges return the results of eager code."""
 
 import pytest
 import torch

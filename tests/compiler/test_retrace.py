@@ -12,7 +12,7 @@ X = torch.linspace(0.1, 2, 36).sin().view(9, 4)
 
 
 def both(function, *inputs):
-    """What a program gives and leaves of its inputs: eager, and compiled."""
+    """Results of a program and its inputs afterwards: eager, and compiled."""
     out = []
     for run in (function, compiled(function)):
         given = [x.clone() for x in inputs]
@@ -30,7 +30,7 @@ def written(value, write):
     return value
 
 
-#: Changes of which the result, or what is left of an input, could be wrong.
+#: Changes after which a result or an input could be wrong.
 CHANGES = {
     'a view that its schema does not name': lambda x: (
         written(x.type_as(x), lambda y: y.add_(1)),

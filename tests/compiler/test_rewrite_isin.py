@@ -20,7 +20,7 @@ def by_col(S, rows, n):
 
 
 def node2vec(A, seeds, length=3, p=2.0, q=0.5, number=by_row, weighted=False):
-    """As the paper has it: the law of candidates by their distances."""
+    """As in the paper: the distribution of candidates by distance."""
     walk = [seeds]
     for step in range(length + 1):
         at = walk[-1]

@@ -1,4 +1,4 @@
-"""In which layout a program is computed: what is offered, and what chosen."""
+"""The layouts of a program: offered and chosen ones."""
 
 import pytest
 import torch
@@ -29,7 +29,7 @@ ROWS = 6  # of which two have no edge
 
 
 def after(function, *inputs, layout='auto'):
-    """The text after the pass, which must not change what is returned."""
+    """The text after the pass, which must not change the results."""
     module = program(function, *inputs)
     canonicalize(module.graph)
     eliminate_dead(module.graph)
@@ -326,8 +326,8 @@ def test_values_that_need_a_gradient_are_summed_as_written():
 @pytest.mark.parametrize(
     ('layout', 'error', 'message'),
     [
-        ('dense', ValueError, r"'layout' must be of .*\(got 'dense'\)"),
-        ({'x': 'dense'}, ValueError, r"'layout' must be of"),
+        ('dense', ValueError, r"'layout' must be in .*\(got 'dense'\)"),
+        ({'x': 'dense'}, ValueError, r"'layout' must be in"),
         (3, TypeError, r"'layout' must be a string or a dict.*\(got 3\)"),
         ({'x': 3}, TypeError, r"'layout' must be a string or a dictionary"),
     ],
@@ -343,7 +343,7 @@ def test_one_node_is_chosen_by_name():
     auto = {'slice_cols[0]': 'auto'}
     assert 'choose' in after(sampled(), *GRAPH, layout=auto)
     for bad in ({'slice_cols[7]': 'compact'}, {'slice_cols[0]': 'csr'}):
-        with pytest.raises(OptionError, match=r"must choose of \{'slice_co"):
+        with pytest.raises(OptionError, match=r"must be in \{'slice_co"):
             after(sampled(), *GRAPH, layout=bad)
 
 

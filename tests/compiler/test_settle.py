@@ -1,4 +1,4 @@
-"""What is left when layouts are chosen is fused."""
+"""The program is fused after the choice of layouts."""
 
 import pytest
 import torch

@@ -15,7 +15,7 @@ from torch_gsample import super_batch
 from torch_gsample.compiler.super_batch.captured import Captured
 from torch_gsample.rng import current_program, make_key, program_scope
 
-#: Programs of which every node has a rule.
+#: Programs with a rule for every node.
 TOGETHER = (
     'graphsage ladies ladies-trained fastgcn labor labor-1 kgcn vr_gcn gcn_bs '
     'thanos shadow saint_node saint_edge saint_walk deepwalk node2vec pinsage '

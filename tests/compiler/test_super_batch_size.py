@@ -1,4 +1,4 @@
-"""How many batches run together: what is fastest, within a budget."""
+"""The number of batches in a run: the fastest within a budget."""
 
 from unittest import mock
 

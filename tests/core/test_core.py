@@ -48,7 +48,7 @@ def find_nvcc():
 
 @pytest.fixture(scope='session')
 def core_table():
-    """A function that builds the program and returns what it prints."""
+    """A function that builds and runs the program, and returns its output."""
     tables = {}
 
     def table(name, command):

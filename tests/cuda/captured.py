@@ -57,7 +57,7 @@ class Captured:
         return on_simulated
 
     def real(self, tensor):
-        """What a fake tensor stands for: results may be inputs."""
+        """The tensor behind a fake tensor: results may be inputs."""
         return self._given.get(id(tensor), (tensor, tensor))[1]
 
 
@@ -78,7 +78,7 @@ def without_driver():
 
 
 def _subscript(tensor, index):
-    """What a subscript of a fake tensor gives, by operators."""
+    """The result of a fake tensor's subscript, by operators."""
     dim = 0
     for part in index if isinstance(index, tuple) else (index,):
         if isinstance(part, torch.Tensor):

@@ -1,4 +1,4 @@
-"""What the tests of CUDA kernels share."""
+"""Fixtures of the tests of CUDA kernels."""
 
 import os
 

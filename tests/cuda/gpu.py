@@ -104,7 +104,7 @@ class GpuKernels:
 
     @contextmanager
     def running(self):
-        """Counts what is started."""
+        """Counts launches."""
         launch = Driver.launch
 
         def counted(driver, device, function, shape, arguments, stream):

@@ -16,7 +16,7 @@ from collections import Counter
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[2]
-TAIL = 4000  # characters that are kept of what a process printed
+TAIL = 4000  # characters kept of a process's output
 #: How outcomes begin that are no fault.
 WELL = 'ok', 'skipped', 'left out'
 

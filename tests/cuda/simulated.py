@@ -33,7 +33,7 @@ DEVICE = torch.device('cuda:0')
 
 
 class OnCuda(torch.Tensor):
-    """A tensor on CUDA, whose numbers are in `held`."""
+    """A tensor on CUDA with its numbers in `held`."""
 
     @staticmethod
     def __new__(cls, held):
@@ -95,7 +95,7 @@ class Simulated(TorchDispatchMode):
         patches = ExitStack()
         patches.enter_context(mock.patch('torch.cuda._lazy_init'))
         patches.enter_context(kernels())
-        # What is on the CPU was put there by `pin`.
+        # A CPU tensor was put there by `pin`.
         patches.enter_context(
             mock.patch('torch.Tensor.is_pinned', return_value=True)
         )
@@ -213,7 +213,7 @@ def _is_tensor(value):
 
 
 def _held_index(index):
-    """A subscript, whose tensors must be on CUDA."""
+    """A subscript: its tensors must be on CUDA."""
     tensors = [x for x in tree_iter(index) if _is_tensor(x)]
     assert all(isinstance(x, OnCuda) or x.dim() == 0 for x in tensors)
     return tree_map(held, index)

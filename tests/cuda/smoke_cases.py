@@ -114,7 +114,7 @@ def batches(p, x, s, _, k):
     ]
 
 
-#: Calls of a graph of 1.2 M edges, of which some have 13,000 neighbours.
+#: Calls on a graph of 1.2 M edges with hubs of 13,000 neighbours.
 LARGE = {
     'neighbor_uniform': neighbors,
     'neighbor_replace': partial(neighbors, replace=True),

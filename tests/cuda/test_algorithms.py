@@ -18,7 +18,7 @@ from torch_gsample.rng import make_key, program_scope
 
 
 def moved(module, put):
-    """A copy of a module, whose parameters a function moves."""
+    """A copy of a module with parameters moved by a function."""
     module = copy.deepcopy(module)
     for part in module.modules():
         for tensors_of in (part._parameters, part._buffers):
@@ -114,14 +114,14 @@ def test_algorithms_read_a_graph_in_pinned_memory(programs, name):
     assert_same(programs, out, want)
 
 
-#: Those whose tensors are all the graph's and the seeds'.
+#: Programs without tensors but those of the graph and the seeds.
 COMPILED = [
     x for x in on_cpu.PROGRAMS if x not in (*TENSORS_OF_THEIR_OWN, *ON_CPU)
 ]
 
 
 def draw_compiled(programs, name, matrix, ids):
-    """What a program draws that was captured and compiled there."""
+    """The draws of a program that was captured and compiled there."""
     program, ids = on_cpu.PROGRAMS[name], programs.put(ids)
     if isinstance(programs, OnGpu):
         with program_scope(make_key(4, 1, 2)):

@@ -1,4 +1,4 @@
-"""The emulator of csrc/emu: what it runs, and each mistake that it reports."""
+"""The emulator of csrc/emu runs kernels, and reports each mistake."""
 
 import subprocess
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 
 SOURCE = Path(__file__).with_name('emulator_test.cpp')
 
-#: What the emulator says about a kernel with a mistake.
+#: The emulator's report on a kernel with a mistake.
 REPORTS = {
     'divergent_barrier': 'divergent barrier: reaches __syncthreads',
     'divergent_grid_barrier': 'divergent barrier: reaches grid_barrier',

@@ -44,7 +44,7 @@ def sectors(monkeypatch):
 
 @pytest.fixture
 def run(sectors, tmp_path):
-    """What the lanes of each group read, `[groups, lanes]`."""
+    """The addresses that the lanes of each group read, `[groups, lanes]`."""
     source, path = tmp_path / 'kernel.cpp', tmp_path / 'kernel.so'
     source.write_text(SHIM % sectors.SOURCE)
     subprocess.check_call([GXX, '-O1', '-shared', '-fPIC', source, '-o', path])

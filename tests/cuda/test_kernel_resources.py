@@ -54,7 +54,7 @@ def test_it_prints_a_row_for_each_kernel():
 
 @pytest.mark.skipif(shutil.which('nvcc') is None, reason='needs nvcc')
 def test_rows_are_gathered_without_divisions(tmp_path):
-    """A compiler divides to unroll a loop whose step it does not know."""
+    """A compiler divides to unroll a loop with an unknown step."""
     source, output = CSRC / 'cuda' / 'gather_rows.cu', tmp_path / 'rows.ptx'
     flags = ['-O3', '-std=c++17', '-fmad=false', '-arch=sm_90', '-ptx']
     subprocess.run(['nvcc', *flags, source, '-o', output], check=True)

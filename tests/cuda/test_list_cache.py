@@ -113,7 +113,7 @@ def test_layers_come_from_the_cache(extension, emulated, name):
     for ours, theirs in zip(out, want, strict=True):
         for a, b in zip(ours, theirs, strict=True):
             assert torch.equal(a, b)
-    # Columns that are met again at a hop share the edges of one draw.
+    # Columns that repeat in a hop share the edges of one draw.
     hits, both = cache.reads()
     assert 0 < hits < both <= sum(edge.numel() for edge in want[2])
 
@@ -138,7 +138,7 @@ def test_a_pinned_matrix_has_its_own_cache(extension, emulated, monkeypatch):
     assert made[0].reads()[0] > 0
     gone = weakref.ref(made.pop())
     del matrix, args
-    # What a kernel may still read is kept until the next call.
+    # Memory that a kernel may still read is kept until the next call.
     emulated.operator('gather_rows')(torch.ones(2, 1), torch.tensor([1]))
     gc.collect()
     assert gone() is None

@@ -32,7 +32,7 @@ CPU = torch.device('cpu')
 
 
 class FakeCuda:
-    """Streams that write down what they are told."""
+    """Streams that record their calls."""
 
     def __init__(self):
         self.log = []
@@ -194,7 +194,7 @@ def assert_equal_loaders(cls, gpu, data, fanouts, **given):
 
 @pytest.mark.parametrize('shuffle', [False, True])
 def test_several_batches_are_one_call(gpu, calls, shuffle):
-    """Ten batches, of which eight are seen at a time."""
+    """Ten batches, in windows of eight."""
     given = {'batch_size': 5, 'shuffle': shuffle}
     assert_equal_loaders(NeighborLoader, gpu, some_data(), [4, 3], **given)
     given = {'batch_size': 4, 'shuffle': shuffle, 'input_nodes': 'item'}

@@ -9,7 +9,7 @@ from tests.cuda.test_walk import assert_same
 
 NUM_NODES = 80
 ROWS = torch.tensor([7, 5, 79, 0, 31, 7, 12, 7, 44])
-#: Rows, of which some repeat, and columns.
+#: Rows, some of them repeated, and columns.
 SLICES = {
     'rows': (ROWS, None),
     'rows and columns': (ROWS, COLS),

@@ -1,4 +1,4 @@
-"""What is said when a GPU has no memory left, and what is left of the call."""
+"""Errors of a GPU without free memory, and memory after a failed call."""
 
 import itertools
 import re
@@ -39,7 +39,7 @@ def failing(emulated, call, number):
 
 @pytest.mark.parametrize('name', CALLS)
 def test_every_allocation_of_an_operator_may_fail(name, simulated, emulated):
-    """The error names the operator, what it was for, and its size."""
+    """The error names the operator, the purpose and the size."""
     op = name.split(', ')[0].split()[0]
     with simulated.running():
         call = partial(CALLS[name], Operands(simulated.put))

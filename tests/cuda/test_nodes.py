@@ -9,7 +9,7 @@ from tests.cuda.test_walk import assert_same
 from torch_gsample.ops import cumulate_weights
 from torch_gsample.rng import make_key
 
-#: Nodes of three batches, one of which is empty.
+#: Nodes of three batches, one of them empty.
 PTR = torch.tensor([0, 130, 130, 150])
 KEYS = torch.cat([make_key(seed) for seed in (4, 5, 6)])
 COUNTS = [0, 1, 5, 19, 20, 21, 129, 130, 131]

@@ -27,7 +27,7 @@ def faulty(cuda, seeds=(0, 1), indptr=(0, 2, 4), indices=(0, 1, 1, 0)):
 
 
 def checked(out):
-    """A sample, which is empty if there is a fault."""
+    """A sample, empty after a fault."""
     if int(out.counts[-4]) != 0:
         assert {*out.row.tolist(), *out.col.tolist()} <= {-1}
         assert {*out.edge.tolist(), *out.node.tolist()} <= {-1}

@@ -138,7 +138,7 @@ def test_keys_of_the_epoch_scope(cuda):
 
 
 def test_any_number_of_hops(cuda):
-    """A path, of which each hop takes a step."""
+    """A path: each hop takes a step."""
     indptr, indices = torch.arange(41), torch.arange(1, 41) % 40
     cuda.configure()
     out = assert_same(

@@ -51,7 +51,7 @@ def lowered(monkeypatch):
 
 
 def inputs_of_program(name):
-    """The inputs of several batches of a program, which is captured."""
+    """The inputs of several batches of a captured program."""
     torch._dynamo.reset()
     options = {'strict': True, 'passes': NAMES}
     program = super_batch(PROGRAMS[name], 8, options=options)

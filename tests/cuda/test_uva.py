@@ -96,7 +96,7 @@ def assert_equal(out, want):
 
 
 def on_cpu(name, args, options):
-    """What the CPU returns; ThreadSanitizer does not know its threads."""
+    """The CPU's results; ThreadSanitizer does not know its threads."""
     name = name.partition(',')[0]
     operator = getattr(torch.ops.gsample, name).default
     if 'num_threads' in [a.name for a in operator._schema.arguments]:

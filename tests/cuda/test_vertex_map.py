@@ -265,7 +265,7 @@ def test_few_groups_share_a_block_where_they_need_much_memory(recorded):
 
 
 def test_edges_that_are_not_in_the_graph_have_no_gradient(kernels, recorded):
-    # The gradient of a weight of each edge, of which one more is given.
+    # The gradient of a weight of each edge, with one weight too many.
     fused, made, operands, want = recorded['weighted', torch.float32][2]
     [output] = fused.unit.outputs
     assert output.kind == 'E'
@@ -273,7 +273,7 @@ def test_edges_that_are_not_in_the_graph_have_no_gradient(kernels, recorded):
         torch.cat([x, x[:1]]) if leaf.kind == 'E' else x
         for x, leaf in zip(operands, fused.unit.leaves, strict=True)
     ]
-    torch.use_deterministic_algorithms(True)  # fills what is not written
+    torch.use_deterministic_algorithms(True)  # fills unwritten memory
     try:
         with kernels.running():
             longer = Layouts(placed(kernels, made).incoming, E + 1)

@@ -11,7 +11,7 @@ MODULE = 'torch.utils.tensorboard'
 
 
 class Writer:
-    """Keeps what it is told, as TensorBoard's does in a folder."""
+    """Keeps its records, as TensorBoard's writer does in a folder."""
 
     def __init__(self, log_dir):
         self.log_dir, self.values = log_dir, {}

@@ -72,7 +72,7 @@ class Skipping(Transformer):
 
 
 class OneType(Transformer):
-    """Only one relation of the last layer reaches what is read."""
+    """Only one relation of the last layer reaches the rows that are read."""
 
     def forward(self, x, edge_index):
         x = self.convs[1](self.convs[0](x, edge_index), edge_index)
@@ -81,7 +81,7 @@ class OneType(Transformer):
 
 
 class Recomputed(Transformer):
-    """Layers whose activations are not kept."""
+    """Layers without kept activations."""
 
     def forward(self, x, edge_index):
         for conv in self.convs:
@@ -90,7 +90,7 @@ class Recomputed(Transformer):
 
 
 class Repeated(Transformer):
-    """One layer three times, whose activations are not kept."""
+    """One layer three times, without kept activations."""
 
     def __init__(self):
         super().__init__(layers=1)
@@ -251,7 +251,7 @@ class Resting(pyg.MessagePassing):
 
 
 class Weighing(pyg.MessagePassing):
-    """Takes a feature of edges whose name does not say so."""
+    """Takes a feature of edges under an arbitrary name."""
 
     def __init__(self):
         super().__init__('mean')
@@ -315,7 +315,7 @@ def test_arguments_of_other_rows_run_on_whole_batches():
         Resting, lambda c, x, x0, e, n, t: c(x, torch.cat([x0, x0]), e)
     )
     report = assert_same(model, homogeneous, seeds, batches(graph())).report()
-    assert report.count("'h_0' is not of its edges or nodes") == 3
+    assert report.count("'h_0' has no row for each edge or node") == 3
 
 
 # Products by type ############################################################

@@ -1,4 +1,4 @@
-"""Scripts whose models are fused, unchanged."""
+"""Models of unchanged scripts are fused."""
 
 import gc
 import os

@@ -175,7 +175,7 @@ def test_rows_that_were_not_computed_are_not_read(what, out, batch):
     assert "'convs.2' (SAGEConv)" in text
 
 
-#: Reads of rows that were computed, and what a plain tensor gives.
+#: Reads of computed rows, and the results of a plain tensor.
 KEPT = {
     'seeds': lambda out, n: out[:n],
     'a part of them': lambda out, n: out[2:5, 1:],

@@ -53,7 +53,7 @@ def test_derivatives_of_a_captured_layer_are_those_of_pyg(name):
         def total(y, run=run):
             return run(y, *rest).sin().sum()
 
-        # The first call, which is captured, is inside of transforms.
+        # The first call is captured inside of transforms.
         mapped = func.vmap(func.grad(total))(torch.stack([x, 1.1 * x]))
         found.append(
             (

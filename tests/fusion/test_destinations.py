@@ -13,7 +13,7 @@ from torch_gsample.fusion.rows import FirstRows, Origin, first_rows, plain
 
 
 class Near(pyg.MessagePassing):
-    """Multiplies what it aggregates, of a graph alone."""
+    """Multiplies its aggregate; the graph is the only argument."""
 
     def __init__(self, channels, out_channels):
         super().__init__()

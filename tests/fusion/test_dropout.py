@@ -197,7 +197,7 @@ def test_other_random_numbers_are_those_of_pyg():
 
 
 class Native(Own):
-    """What a GPU calls."""
+    """The functions that a GPU calls."""
 
     def message(self, x_j):
         kept, _ = torch.native_dropout(x_j, 0.4, self.training)

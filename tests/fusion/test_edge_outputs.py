@@ -49,7 +49,7 @@ class Updated(MessagePassing):
 
 
 class Scored(Updated):
-    """A layer whose messages read nothing but what edges have."""
+    """A layer with messages of edge features alone."""
 
     def message(self, layer):
         return layer
@@ -61,7 +61,7 @@ class Alone(Updated):
 
 
 def made(name):
-    """Returns a layer, what it takes, and its leaves."""
+    """Returns a layer, its arguments and its leaves."""
     torch.manual_seed(7)
     make, names = ATTENTION[name]
     given = sample()

@@ -99,7 +99,7 @@ class OfBatch(Hand):
         return super().forward(batch.x, batch.edge_index)
 
 
-#: Model, arguments, what is read.
+#: Model, arguments, the outputs that are read.
 EXACT = {
     **{kind: (basic(kind), homogeneous, seeds) for kind in KINDS},
     **{
@@ -189,7 +189,7 @@ OPAQUE = {
         seeds,
     ),
 }
-#: Models whose rows depend on all others, and what the warning says.
+#: Models with rows that depend on all others, and their warnings.
 REFUSED = {
     'layer norm of graphs': (
         basic('sage', norm='layer_norm'),
@@ -217,7 +217,7 @@ def samples(_double):
 
 
 def results(model, arguments, pick, samples):
-    """What is read of outputs, and the gradients of all parameters."""
+    """The outputs that are read, and the gradients of all parameters."""
     out = []
     for batch in samples:
         args, kwargs = arguments(batch)

@@ -238,7 +238,7 @@ def test_frozen_layers_and_detached_rows(batch):
 
 
 def test_trimming_is_left_to_blocks_in_fused_calls_alone(batch):
-    """PyG's own is not exact for GCN, whose sources lose edges."""
+    """PyG's own is not exact for GCN: its sources lose edges."""
     model = Trimming('', 2, GCNConv)
     counts = batch.num_sampled_nodes, batch.num_sampled_edges
     size = batch.batch_size

@@ -26,7 +26,7 @@ from torch_gsample import fuse
 from torch_gsample.vertex.capture.propagate import capture_of
 
 PAGE = Path(__file__).resolve().parents[2] / 'docs/fused_layers.md'
-#: Not fused, with what the report names.
+#: Not fused, with the reasons in the report.
 LEFT = {
     'FastRGCNConv': 'torch.scatter is not supported',
     'DNAConv': 'torch.view is not supported: it mixes rows and features',
@@ -47,7 +47,7 @@ class Model(nn.Module):
 
 
 def fused(layer):
-    """Returns a fused copy, and what is known of its messages."""
+    """Returns a fused copy, and the report on its messages."""
     model = Model(copy.deepcopy(layer))
     fusion = fuse(model, min_nodes=0, verbose=False)
     return model, capture_of(model.conv), fusion

@@ -1,4 +1,4 @@
-"""Messages of the user's own: what is fused, and what is left to PyG."""
+"""The user's own messages: fused ones, and those left to PyG."""
 
 import copy
 import pickle
@@ -24,7 +24,7 @@ WIDTH = 6
 
 
 class Own(MessagePassing):
-    """A layer whose messages tests write."""
+    """A layer with messages that tests write."""
 
     propagate_type = {'x': OptPairTensor}
 

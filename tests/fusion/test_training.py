@@ -37,7 +37,7 @@ MODELS = {
 
 
 class Relations(Hand):
-    """R-GCN, whose edges have types."""
+    """R-GCN on typed edges."""
 
     def __init__(self):
         super().__init__('', 2, lambda i, o: pyg.RGCNConv(i, o, 3))

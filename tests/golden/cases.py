@@ -43,7 +43,7 @@ def all_cases() -> dict[str, Callable[[], Any]]:
 
 
 def hash_of(name: str) -> str:
-    """The short hash of what a case returns now."""
+    """The short hash of a case's current results."""
     return digest(all_cases()[name]())[:20]
 
 

@@ -11,7 +11,7 @@ from torch_geometric.sampler import HeteroSamplerOutput, SamplerOutput
 
 from torch_gsample import SparseSample
 
-#: What a sampler's output holds.
+#: The fields of a sampler's output.
 OUTPUT = (
     *('node', 'row', 'col', 'edge', 'batch', 'num_sampled_nodes'),
     *('num_sampled_edges', 'orig_row', 'orig_col', 'metadata'),

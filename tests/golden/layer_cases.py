@@ -47,7 +47,7 @@ def edges(name: str) -> Tensor:
 
 
 def program(name: str, kind: str) -> dict[str, Any]:
-    """What a vertex program returns, and gradients."""
+    """The results of a vertex program, and gradients."""
     edge_index, size = edges(name), data(name).num_nodes
     shapes = (ANY_NUMBERS | QUARTERS)[kind]
     divisor = 4.0 if kind in QUARTERS else 19.0
@@ -69,7 +69,7 @@ def gradients(out: Any, inputs: list[Tensor]) -> list[Tensor]:
 
 
 def layer(name: str, kind: str) -> dict[str, Any]:
-    """What a layer returns, and the gradient of features."""
+    """The results of a layer, and the gradient of features."""
     edge_index, size = edges(name), data(name).num_nodes
     in_channels, out_channels, options = LAYERS[kind]
     if kind == 'GINConv':

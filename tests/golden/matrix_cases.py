@@ -1,4 +1,4 @@
-"""The methods of `SparseSample` whose results have one order."""
+"""The methods of `SparseSample` with results in one order."""
 
 from collections.abc import Callable
 from functools import partial
@@ -23,7 +23,7 @@ def weights(A: Any) -> Tensor:
 
 
 def thirds(A: Any) -> Any:
-    """The matrix with values whose sums depend on their order."""
+    """The matrix with values that sum differently in another order."""
     return A.with_value(mixed(A.num_edges, 111, 1000).double() / 3)
 
 

@@ -316,7 +316,7 @@ def frontier_walk(graph: Graph, length: int, **options: Any) -> Any:
 
 
 def match_edges(graph: Graph) -> Tensor:
-    """Columns whose rows come in the opposite order."""
+    """Columns with rows in the opposite order."""
     csc, size = columns(graph), graph.relations[0].row.numel()
     col = torch.arange(csc.indptr.numel() - 1)
     place = (

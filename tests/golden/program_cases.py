@@ -95,7 +95,7 @@ def programs(name: str) -> dict[str, Any]:
 INEXACT = {'as_gcn', 'pass_sampler', 'gcn_bs', 'thanos', 'kgcn'}
 INEXACT |= {'gcn_bs-distinct', 'labor-star', 'labor-weighted'}
 
-#: What is compiled here, alone and with several batches in a run.
+#: Programs compiled here, alone and with several batches in a run.
 #: `tests/compiler` compares all programs with eager runs.
 WAYS = {
     'compiled': (

@@ -9,7 +9,7 @@ import torch
 
 from tests.golden.cases import all_cases, expected, hash_of
 
-#: Modules whose public names have cases, and what has none.
+#: Modules with a case for each public name, and the exceptions.
 PUBLIC = {
     # Records of options and results.
     'torch_gsample.ops': {
@@ -29,7 +29,7 @@ PUBLIC = {
         *('graph_properties', 'sample_quality'),
     },
     'torch_gsample.nn': set(),
-    # Products of what a softmax returns are not exact.
+    # Products of a softmax's results are not exact.
     'torch_gsample.vertex.nn': {'HGTConv'},
     # Sessions, checks of frames, ids and layouts.
     'torch_gsample.spark': {

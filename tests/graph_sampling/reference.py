@@ -111,7 +111,7 @@ def random_walk(
 
 
 def as_lists(data):
-    """What a sampled ``Data`` holds, checked to agree with itself."""
+    """The fields of a sampled ``Data``, checked for consistency."""
     node, edge = data.n_id.tolist(), data.e_id.tolist()
     assert data.num_nodes == len(node)
     assert data.edge_index.dtype == torch.int64

@@ -1,4 +1,4 @@
-"""The operators give what plain loops give, and keep what they promise."""
+"""The operators equal plain loops, and keep their promises."""
 
 from itertools import product
 
@@ -31,7 +31,7 @@ def pairs(data):
 
 
 def operators(data, fraction, seed, **kwargs):
-    """Each operator's sample, and what the reference makes of it."""
+    """Each operator's sample, and the reference's."""
     edges, size = pairs(data), data.num_nodes
     yield (
         gs.random_vertex(data, fraction, seed=seed, **kwargs),

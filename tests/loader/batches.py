@@ -10,7 +10,7 @@ from torch_gsample.loader import NeighborLoader
 
 
 def graph(num_nodes=60, num_edges=900):
-    """A graph whose features name nodes and edges."""
+    """A graph with features that identify nodes and edges."""
     return graphs.homogeneous(num_nodes=num_nodes, num_edges=num_edges)
 
 

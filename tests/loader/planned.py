@@ -15,6 +15,7 @@ from torch_gsample.loader import (
     LinkNeighborLoader,
     NeighborLoader,
 )
+from torch_gsample.loader.base import KeyedLoader
 
 TRIPLET = {'mode': 'triplet', 'amount': 2}
 
@@ -87,7 +88,7 @@ def symmetric():
 
 
 def sparse():
-    """A graph whose edge ids refer to compressed columns."""
+    """A graph with edge ids that refer to compressed columns."""
     dense = torch.zeros(30, 30)
     row, col = graphs.homogeneous().edge_index
     dense[col, row] = torch.arange(150.0) + 1
@@ -191,7 +192,7 @@ def pygs(loader, out):
 
 
 def planned(loader, out):
-    filter_fn = super(NeighborLoader.__mro__[2], loader).filter_fn
+    filter_fn = super(KeyedLoader, loader).filter_fn
     return loader.planned.batch(loader, filter_fn.__func__, out)
 
 

@@ -60,7 +60,7 @@ def test_accelerate_in_two_processes(tmp_path):
         for rank, (_, halves, _) in enumerate(results):
             half = numbers.collate_fn(batch[3 * rank : 3 * rank + 3])
             assert values(half) == halves[i]
-    # 9 batches, of which the last has 4 seeds: accelerate fills up.
+    # 9 batches, the last with 4 seeds: accelerate fills up.
     last = loader_of(shuffle=True, batch_size=7)
     want = run(last)
     for rank, (_, _, uneven) in enumerate(results):

@@ -50,7 +50,7 @@ def timed_links(**options):
     return links(TIMED, time_attr='time', **options)
 
 
-#: What is refused, with the beginning or a part of the message.
+#: Refused calls, by the beginning or a part of the message.
 BAD_VALUES = {
     "NeighborLoader: 'input_time' must have 60 elements, one for each s": (
         lambda: timed(input_time=LONG[:59])
@@ -61,12 +61,12 @@ BAD_VALUES = {
     "'input_time' must be a vector (got shape [60, 1])": (
         lambda: timed(input_time=LONG[:60].view(60, 1))
     ),
-    "NeighborLoader: 'input_time' needs a 'sampler' with times": (
+    "NeighborLoader: 'input_time' needs 'time_attr' or a 'sampler'": (
         lambda: NeighborLoader(
             DATA, sampler=NeighborSampler(DATA, [2]), input_time=LONG[:60]
         )
     ),
-    "'input_time' needs a 'sampler' with times, of 'time_attr'": (
+    "'input_time' needs 'time_attr' or a 'sampler' with times": (
         lambda: nodes(input_time=LONG[:60])
     ),
     "NeighborLoader: 'input_time' is required in temporal sampling": (

@@ -139,7 +139,7 @@ LEFT = {
 
 
 class Foreign(BaseSampler):
-    """A sampler of somebody else, whose ids may lie anywhere."""
+    """A sampler of somebody else, with ids on any device."""
 
     def __init__(self, data, fanouts):
         self.ours = NeighborSampler(data, fanouts, seed=0)

@@ -149,7 +149,7 @@ def test_batches_leave_no_memory_behind(tmp_path, name):
         before = used()
         read(loader, batches)
         growth.append(used() - before)
-    # A string took 48 bytes in each call; what is cached grows once.
+    # A string took 48 bytes in each call; a cache grows once.
     assert growth[-1] < 24 * batches, growth
 
 

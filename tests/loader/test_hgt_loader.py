@@ -1,4 +1,4 @@
-"""PyG's contract of HGTLoader: what a mini-batch holds."""
+"""PyG's contract of HGTLoader: the contents of a mini-batch."""
 
 import pytest
 import torch

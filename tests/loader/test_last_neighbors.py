@@ -115,7 +115,7 @@ def test_batches_need_no_order():
 
 
 def test_the_last_events_of_a_large_batch_are_kept():
-    """PyG's loader keeps those of one role here, which are not the last."""
+    """PyG's loader keeps events of one role here, not the last ones."""
     src, dst = torch.tensor([0, 0, 1, 2, 0]), torch.tensor([1, 2, 0, 0, 3])
     loader = LastNeighborLoader(4, 2)
     loader.insert(src, dst)

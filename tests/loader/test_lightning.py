@@ -8,12 +8,14 @@ import torch
 from torch_geometric.data.lightning import LightningNodeData
 
 from tests.loader.batches import loader_of, run, values
+from tests.loader.test_adj_t import homogeneous
 from tests.loader.wrapped import DATA, NODES, in_two_processes
 from torch_gsample import patch_pyg
+from torch_gsample.loader import LinkNeighborLoader, NeighborLoader
 
 
 def lightning():
-    """The package whose data modules PyG knows."""
+    """The Lightning package of PyG's data modules."""
     names = [c.__module__ for c in LightningNodeData.__mro__]
     own = any(name.startswith('lightning.') for name in names)
     name = 'lightning.pytorch' if own else 'pytorch_lightning'
@@ -78,6 +80,46 @@ def test_lightning_has_the_same_batches():
             seed=0,
         )
         assert fit(batches) == want
+
+
+@pytest.mark.parametrize('seeds', ['nodes', 'edges', 'data module'])
+def test_predictions_have_an_adj_t(seeds):
+    """For predictions, Lightning creates the loader again."""
+    pl, data, ids = lightning(), homogeneous(), torch.arange(20)
+
+    class Model(pl.LightningModule):
+        def predict_step(self, batch, index):
+            return values(batch.adj_t.to_dense())
+
+    options = {'num_neighbors': [4, 3], 'batch_size': 6, 'seed': 0}
+    nodes = NeighborLoader(data, input_nodes=ids, **options)
+    loader = nodes
+    if seeds == 'edges':
+        edges = torch.stack([ids, ids.flip(0)])
+        loader = LinkNeighborLoader(data, edge_label_index=edges, **options)
+    want = [values(batch.adj_t.to_dense()) for batch in loader]
+    if seeds == 'data module':
+        with patch_pyg():
+            loader = LightningNodeData(
+                data, input_train_nodes=ids, input_pred_nodes=ids, **options
+            )
+            assert predict(Model(), loader) == want
+    else:
+        assert predict(Model(), loader) == want
+
+
+def predict(model, loader):
+    """The predictions of a model under Lightning."""
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')
+        trainer = lightning().Trainer(
+            accelerator='cpu',
+            logger=False,
+            enable_checkpointing=False,
+            enable_progress_bar=False,
+            enable_model_summary=False,
+        )
+        return trainer.predict(model, loader)
 
 
 @pytest.mark.parametrize('stop', [3, 10, 14])

@@ -1,4 +1,4 @@
-"""PyG's contract of LinkNeighborLoader: what a mini-batch of links holds."""
+"""PyG's contract of LinkNeighborLoader: the contents of a mini-batch."""
 
 import pytest
 import torch

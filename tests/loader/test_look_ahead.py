@@ -285,7 +285,7 @@ def test_wrong_options_are_errors(options):
 
 
 def searched(sampler, monkeypatch, factor, **options):
-    """A loader whose runs of several batches seem to take `factor`."""
+    """A loader with simulated times: runs of several batches take `factor`."""
     monkeypatch.setattr(program_run, '_LEAST', 0.0)
     monkeypatch.setattr(program_run, '_SHARE', 1e6)
     monkeypatch.setattr(program_run, '_SHORT', 1)

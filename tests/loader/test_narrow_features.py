@@ -15,7 +15,7 @@ DTYPES = [torch.bfloat16, torch.float16, torch.int8]
 
 
 def store_narrow(store, key, value, dtype):
-    """Puts features into a store, and returns what they stand for."""
+    """Puts features into a store, and returns their float32 values."""
     if dtype == torch.int8:
         values, scale = quantize_rows(value)
         store[key], store[f'{key}_scale'] = values, scale

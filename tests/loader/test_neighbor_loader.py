@@ -1,4 +1,4 @@
-"""PyG's contract of NeighborLoader: what a mini-batch holds."""
+"""PyG's contract of NeighborLoader: the contents of a mini-batch."""
 
 import pytest
 import torch

@@ -76,7 +76,7 @@ def test_other_files_are_refused(tmp_path, change, text):
 
 
 class Evil:
-    """Does what it wants when it is unpickled."""
+    """Runs code when it is unpickled."""
 
     def __reduce__(self):
         return print, ('harm',)

@@ -77,7 +77,7 @@ def test_batches_are_made_ahead_but_not_further(ahead):
                 assert sampler.made.wait_for(
                     lambda n=wanted: len(sampler.made_in) == n, timeout=60
                 )
-        assert sampler.handed_out == wanted  # there is no more to make
+        assert sampler.handed_out == wanted  # no more batches
     assert len(sampler.made_in) == 10
     assert threading.main_thread() not in sampler.made_in
 

@@ -145,7 +145,7 @@ def train_late(loader, module):
 
 
 def test_spawned_workers_that_persist_leave_parameters_alone():
-    """Torch moves what it pickles to memory that all of them share."""
+    """Torch moves pickled tensors to memory that all processes share."""
     module = copy.deepcopy(MODULES['PassSampler'])
     batches = torch.arange(60).split(8)
     expected = [late(batches, module, 2, epoch) for epoch in range(2)]
@@ -314,7 +314,7 @@ def test_more_threads_than_the_worker_has_draw_the_same():
 
 
 def by_threads(A, seeds, fanouts, x, w):
-    """A program whose draws depend on the number of threads."""
+    """A program with draws that depend on the number of threads."""
     k = torch.get_num_threads()
     return [A[:, seeds].individual_sample(k).mul(w, dim=1)]
 

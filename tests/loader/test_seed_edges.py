@@ -21,7 +21,7 @@ def edges(*pairs, dtype=torch.int64):
 
 
 START = "LinkNeighborLoader: 'edge_label_index' must "
-EDGE_FORM = "'edge_label_index' must be an edge type, or a pair of one and"
+EDGE_FORM = "'edge_label_index' must be an edge type or a pair (edge type,"
 BAD_EDGES = {
     'rows': (torch.zeros(7, 2).long(), ValueError, 'es] (got [7, 2])'),
     'vector': (torch.zeros(4).long(), ValueError, '[2, num_edges] (got [4])'),

@@ -133,7 +133,7 @@ def test_node_types_are_seeds():
             assert loader.input_data.node.tolist() == list(range(size))
 
 
-FORM = "'input_nodes' must be a node type, or a pair of one and its nodes"
+FORM = "'input_nodes' must be a node type or a pair (node type, nodes)"
 BAD_TYPES = {
     'none': (None, ValueError, f'{FORM} (got None)'),
     'no pair': (torch.tensor([1]), TypeError, f'{FORM} (got Tensor)'),

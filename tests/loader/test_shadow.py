@@ -171,7 +171,7 @@ def test_compressed_graphs_are_spelled_out():
 
 
 class Sparse:
-    """What is read of a torch-sparse tensor."""
+    """The fields read of a torch-sparse tensor."""
 
     def __init__(self, value=None):
         self.value = value
@@ -252,7 +252,7 @@ def test_whole_neighbourhoods_are_pygs():
 
 
 def contents(batch):
-    """What a batch holds, in no order."""
+    """The contents of a batch, in no order."""
     root = batch.root_n_id
     tree = batch.batch
     row, col = batch.edge_index

@@ -1,4 +1,4 @@
-"""A loader goes on after the last batch that its caller got."""
+"""A loader continues after the last batch that its caller got."""
 
 import io
 import itertools
@@ -68,7 +68,7 @@ def stopped(loader, epochs, batches):
 
 
 def resumed(loader, state):
-    """What is left of the epoch, and the next one."""
+    """The rest of the epoch, and the next one."""
     loader.load_state_dict(state)
     return steps(loader), steps(loader)
 

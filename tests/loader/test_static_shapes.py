@@ -168,7 +168,7 @@ def test_what_does_not_fit_gets_a_bucket_of_its_own():
     used = loader.stats()['buckets']
     assert len(used) > 1
     assert loader.buckets == [small]  # the new ones depend on their batch
-    with warnings.catch_warnings():  # each is told of once
+    with warnings.catch_warnings():  # each warns once
         warnings.simplefilter('error')
         loader.set_epoch(0)
         list(loader)

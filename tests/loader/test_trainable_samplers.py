@@ -116,7 +116,7 @@ def test_batches_are_drawn_by_the_parameters_of_their_step(name, compile):
 
 
 class Learned(BaseSampler):
-    """A user's sampler, whose output carries gradients."""
+    """A user's sampler with gradients in its output."""
 
     def __init__(self):
         self.sampler = NeighborSampler(DATA, [3], seed=0)

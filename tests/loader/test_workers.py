@@ -199,7 +199,7 @@ def test_the_graph_is_in_shared_memory_if_there_are_workers():
 
 
 def test_workers_read_the_callers_graph():
-    """What is written after they started, they see: there is no copy."""
+    """Workers see later writes to the graph: they have no copy."""
     seen = []
     loader = loader_of(
         num_neighbors=[-1],

@@ -15,7 +15,7 @@ LOST = 'a batch has no index'
 
 
 def in_two_processes(job, tmp_path):
-    """What a function of the rank returns in each of two processes."""
+    """The results of a function of the rank in each of two processes."""
     with socket.socket() as free:
         free.bind(('127.0.0.1', 0))
         port = free.getsockname()[1]

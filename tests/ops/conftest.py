@@ -1,4 +1,4 @@
-"""What the tests of operators share."""
+"""Fixtures of the tests of operators."""
 
 import pytest
 import torch

@@ -23,7 +23,7 @@ def on_cpu(size):
 
 
 def sample(indptr, indices, seeds, built=True):
-    """What is said of arguments that the operator of a build refuses."""
+    """Errors of arguments that the operator of a build refuses."""
     refused = mock.Mock(side_effect=RuntimeError('refused'))
     with (
         kernels(built),

@@ -53,7 +53,7 @@ def load(*layout):
     return GSAMPLE.load_kernel(-1, list(layout))
 
 
-#: What is of each edge: float32, and int64.
+#: Operands of each edge: float32, and int64.
 REAL, WHOLE = (2, 0, 1), (2, 3, 1)
 
 EDGE_MAPS = {

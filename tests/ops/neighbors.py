@@ -113,7 +113,7 @@ def sample_one(indptr, indices, seeds, fanouts, *, key, call_id=0, **options):
 def operator_arguments(
     graph, seeds, fanouts, key, call_id=0, seed_time=None, max_edges=None, **of
 ):
-    """What the operator takes, by position."""
+    """The arguments of the operator, by position."""
     options = ops.Sampling(**of)
     return (
         list(graph.tensors),

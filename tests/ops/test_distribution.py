@@ -1,4 +1,4 @@
-"""Chi-square tests of what is drawn, at p = 0.001 and with fixed keys."""
+"""Chi-square tests of draws, at p = 0.001 and with fixed keys."""
 
 import itertools
 import math

@@ -29,7 +29,7 @@ def variants(argument, value):
 
 
 def calls(name):
-    """Arguments of an operator, of which one is extreme."""
+    """Arguments of an operator, one of them extreme."""
     schema = getattr(torch.ops.gsample, name).default._schema
     for args, kwargs in SAMPLES[name]:
         for i, argument in enumerate(schema.arguments):
@@ -51,7 +51,7 @@ def test_extreme_numbers_are_refused_or_do_no_harm(name):
             continue
 
 
-#: Results whose sizes in bytes wrap around to small numbers.
+#: Results with sizes in bytes that wrap around to small numbers.
 TOO_LARGE = {
     'gather_rows': lambda: GSAMPLE.gather_rows(
         torch.empty(0, 2**40, 2**21), torch.zeros(2**5 + 1, dtype=torch.int64)

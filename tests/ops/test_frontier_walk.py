@@ -52,7 +52,7 @@ def test_frontiers_of_any_graph_equal_the_reference(data, graph, key, length):
 
 @pytest.mark.parametrize('size', [1, 2, 3, 63, 64, 65, 1000])
 def test_any_number_of_walkers_equals_the_reference(size):
-    """Their degrees are in a tree, whose size need not be a power of two."""
+    """The tree of their degrees need not have a power of two as size."""
     graph = random_graph(50, 300, seed=2)
     seeds = torch.arange(size) * 7 % 50
     walk(graph, seeds, 40, make_key(size))

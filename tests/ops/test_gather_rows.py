@@ -62,7 +62,7 @@ def test_numbers_widen_alike_in_rows_of_any_length(dtype):
         out = ops.gather_rows(values, torch.arange(len(values)), widen=True)
         same = out.view(torch.int32).view(-1) == want.view(torch.int32)[:size]
         assert same.all()
-        out.fill_(-1)  # what the next call may find in its memory
+        out.fill_(-1)  # for the next call to find in its memory
 
 
 @pytest.mark.parametrize('dtype', [*NARROW, torch.float32])
@@ -125,7 +125,7 @@ def test_threads_and_used_memory_change_no_row():
         for num_threads in (0, 1, 2, 4):
             out = ops.gather_rows(values, index, num_threads=num_threads)
             assert torch.equal(out, values[index])
-            out.fill_(-1)  # what the next call may find in its memory
+            out.fill_(-1)  # for the next call to find in its memory
 
 
 def test_results_that_live_do_not_share_memory():

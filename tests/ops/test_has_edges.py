@@ -43,7 +43,7 @@ def test_edges_are_found(name, index_dtypes, num_threads):
             operator=ops.has_edges,
         )
         assert out.dtype == torch.bool
-        assert torch.equal(_encoded(*args), out)  # what a GPU runs
+        assert torch.equal(_encoded(*args), out)  # the code of a GPU
 
 
 @pytest.mark.parametrize('scale', [1, 2**20, 2**33])

@@ -142,7 +142,7 @@ def test_windows_reach_to_the_ends_of_time():
 
 
 def test_columns_may_have_fewer_rows_than_nodes():
-    # A graph whose last nodes have no edge at all.
+    # A graph without edges of its last nodes.
     out = sample_one(
         torch.tensor([0, 1, 1, 1]),
         torch.tensor([2]),

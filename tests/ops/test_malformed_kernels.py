@@ -1,4 +1,4 @@
-"""Generated kernels refuse malformed graphs, or compute what is right."""
+"""Generated kernels refuse malformed graphs, or compute right results."""
 
 import pytest
 import torch
@@ -12,7 +12,7 @@ from torch_gsample.vertex import Loops
 from torch_gsample.vertex.kernels.operator import fused
 from torch_gsample.vertex.kernels.relations import Level
 
-#: What a call with a malformed argument may raise.
+#: Allowed errors of a call with a malformed argument.
 REFUSED = RuntimeError, ValueError, IndexError
 
 
@@ -77,13 +77,13 @@ def test_sums_of_malformed_rows_are_refused_or_true():
 
 
 def malformed_vertices(seed):
-    """Arguments of a kernel of a graph, of which some are wrong."""
+    """Arguments of a kernel of a graph, some of them wrong."""
     indptr, indices = (part.int() for part in malformed_graph(seed))
     edge_id = some(-1 if seed % 5 == 0 else 0, 12, 10, seed).int()
     num_edges = [12, 12, 12, 11, 2**62 + 2**20][seed % 7 % 5]
     order = torch.randperm(4).int() if seed % 4 else some(0, 6, 4, seed).int()
     if len(set(order.tolist())) < 4 and order.max() < 4:
-        order = None  # no permutation: what it leaves out is not written
+        order = None  # no permutation: missing positions are not written
     operands = [features(8, seed).view(4, 2), features(4, seed + 1)]
     operands.append(features(min(num_edges, 12), seed + 2))
     return indptr, indices, edge_id, order, 4, num_edges, operands

@@ -17,7 +17,7 @@ SAMPLE = torch.ops.gsample.sample_by_kernel.default
 
 
 def call(graph, cols, before, num_threads=(1,), dtype=torch.float32, **kw):
-    """A call for each number of threads, and what the plain loops give."""
+    """A call for each number of threads, and the result of plain loops."""
     kernel = weights(graph.indices.dtype, dtype)
     generator = torch.Generator().manual_seed(4)
 

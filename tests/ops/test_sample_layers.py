@@ -44,7 +44,7 @@ def flat(hops):
 
 
 def sample(graphs, seeds, fanouts, key, scale=1, **options):
-    """Layers of the graphs of `typed`, and what the operator says."""
+    """Layers of the graphs of `typed`, and the operator's errors."""
     own = ('frontier', 'call_id', 'return_frontier', 'num_threads')
     of_hops = {k: options.pop(k) for k in own if k in options}
     return sample_typed_layers(

@@ -84,7 +84,7 @@ def test_blocks_of_numbers_equal_the_reference():
 
 @pytest.mark.parametrize('n', [1, 2, 3, 31, 64, 1000])
 def test_many_draws_of_few_or_many_weights_equal_the_reference(n):
-    """They are searched in groups: of 32, and what is left."""
+    """They are searched in groups of 32 and a rest."""
     weight = (torch.arange(n) * 5 % 7).float() / 3
     weight[n // 2] = 1
     cum = ops.cumulate_weights(torch.tensor([0, n]), weight)

@@ -1,4 +1,4 @@
-"""Operators of several batches: each batch gets what it gets alone."""
+"""Operators of several batches: each batch gets its own result."""
 
 import pytest
 import torch

@@ -55,7 +55,7 @@ def test_subgraphs_of_two_node_types_equal_the_reference(index_dtypes):
 def test_long_columns_of_many_trees_equal_the_reference(
     num_trees, index_dtypes
 ):
-    """In any order, and with trees whose numbers are large."""
+    """In any order, and with large ids of trees."""
     graph = random_graph(300, 9000, seed=1)
     graph = to_dtypes(graph, index_dtypes)
     nodes = some_ids(300, 400, seed=2)

@@ -177,7 +177,7 @@ def test_a_sorted_copy_changes_no_walk(weighted):
 
 @pytest.mark.parametrize('is_sorted', [False, True])
 def test_searches_of_all_lengths_equal_the_reference(is_sorted):
-    # Node d has neighbours 0 .. 2d of which every other is a node's.
+    # Node d has neighbours 0 .. 2d; every other one is a node's.
     columns = [sorted({0, *range(d % 2, d, 2)}) for d in range(90)]
     graph = from_columns(columns)
     for key in range(3):

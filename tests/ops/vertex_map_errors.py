@@ -157,7 +157,7 @@ VERTEX_MAP_ERRORS = [
         "'num_edges' must be at least 0 (got -1)",
     ),
 ]
-#: Holds the units whose numbers are arguments.
+#: Keeps the kernels of the ids in arguments alive.
 UNITS = []
 
 

@@ -1,4 +1,4 @@
-"""The errors of the walk operators: calls, and what they must say."""
+"""The errors of the walk operators: calls and messages."""
 
 import torch
 
@@ -86,8 +86,8 @@ WALK_ERRORS = [
         'must have one item for each relation (got 1 and 0)',
     ),
     (ValueError, lambda: meta([]), "'path' must have at least one step"),
-    (TypeError, lambda: meta([0.0]), 'the numbers of relations (got 0.0)'),
-    (TypeError, lambda: meta([False]), 'numbers of relations (got False)'),
+    (TypeError, lambda: meta([0.0]), 'indices of relations (got 0.0)'),
+    (TypeError, lambda: meta([False]), 'indices of relations (got False)'),
     (IndexError, lambda: meta([0, 1]), 'relations in [0, 1) (got 1)'),
     (ValueError, lambda: fire(p=1), "forest_fire: 'p' must be in [0, 1) (go"),
     (ValueError, lambda: fire(p=torch.nan), "'p' must be in [0, 1) (got nan"),
@@ -163,7 +163,7 @@ def raw_frontier(indptr=INDPTR, indices=INDICES, seeds=SEEDS, length=5):
     return GSAMPLE.frontier_walk(indptr, indices, seeds, length, KEY)
 
 
-#: What the operators say without their fronts.
+#: Messages of the operators without their Python wrappers.
 WALK_OPERATOR_ERRORS = {
     "random_walk: 'indptr' must not be empty": lambda: raw_walk(NONE),
     "random_walk: 'seeds' has the wrong dtype": lambda: raw_walk(

@@ -60,7 +60,7 @@ DAY = 86_400 * SECOND
 
 
 def as_duckdb(path, **types):
-    """As a DuckDB database, whose types may be others."""
+    """As a DuckDB database, optionally with other types."""
     kinds = _TYPES | types
     with duckdb.connect(str(path)) as database:
         for table, columns in _COLUMNS.items():

@@ -1,4 +1,4 @@
-"""What is wrong in a source leaves no folder; odd schemas have batches."""
+"""Errors of a source leave no folder; odd schemas have batches."""
 
 import json
 import os
@@ -55,7 +55,7 @@ WRONG = {
     'a repeated key of two columns': (
         ['CREATE TABLE a AS SELECT 3 AS k, i % 2 AS j FROM range(3) r(i)'],
         tables(a={'key': ['k', 'j']}),
-        ValueError, r'must be in one row \(got \[3, 0\] in rows 0 and 2\)',
+        ValueError, r'must be unique \(got \[3, 0\] in rows 0 and 2\)',
     ),
     'a key of another type': (
         ['CREATE TABLE a AS SELECT 3 AS k',
@@ -164,7 +164,7 @@ def test_metadata_of_a_parquet_file_that_lies_is_refused(tmp_path):
         ({'time_col': '3'}, "'time' of table 'a' must be a name"),
         (
             {'fkey_col_to_pkey_table': '{"k": "b"}'},
-            "'k' of table 'a' refers to table 'b', which is not there",
+            r"'k' of table 'a' must refer to an existing table \(got 'b'\)",
         ),
     ):
         pq.write_table(

@@ -1,4 +1,4 @@
-"""What is wrong in tables is an error that says where, or is counted."""
+"""Errors of tables say where, or are counted."""
 
 import copy
 import sqlite3
@@ -29,10 +29,13 @@ MANIFESTS = {
         manifest_with('user', time='born'),
         "table 'user' has no column 'born'",
     ),
-    'no table': (manifest_with('shelf', key='id'), "a table 'shelf', which"),
+    'no table': (
+        manifest_with('shelf', key='id'),
+        "table 'shelf' of the manifest must exist",
+    ),
     'no other table': (
         manifest_with('user', foreign_keys={'colour': 'colours'}),
-        "'colour' of table 'user' refers to table 'colours', which is not",
+        "'colour' of table 'user' must refer to an existing table",
     ),
     'too few columns': (
         manifest_with('buy', foreign_keys={'shelf': 'item'}),
@@ -60,7 +63,7 @@ MANIFESTS = {
     ),
     'repeated key': (
         manifest_with('item', key='shelf'),
-        r"the key \['shelf'\] of table 'item' must be in one row \(got "
+        r"the key \['shelf'\] of table 'item' must be unique \(got "
         r"\['x'\] in rows 0 and 1\)",
     ),
     'null key': (

@@ -42,7 +42,7 @@ def tensors(batch):
 
 
 def assert_equal(memory, disk):
-    """Asserts that both loaders have equal batches, of which some are full."""
+    """Asserts that both loaders have equal batches, some of them full."""
     count = 0
     for one, other in zip(memory, disk, strict=True):
         want, got = tensors(one), tensors(other)

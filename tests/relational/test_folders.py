@@ -235,7 +235,7 @@ WRONG = {
     ),
     'a further column': (
         'ALTER TABLE post ADD COLUMN more INTEGER',
-        ValueError, "column 'more' of table 'post' must be one of",
+        ValueError, "column 'more' of table 'post' must exist in the folder",
     ),
     'a column less': (
         'ALTER TABLE post DROP COLUMN size',
@@ -243,11 +243,11 @@ WRONG = {
     ),
     'a further table': (
         'CREATE TABLE shelf (id INTEGER)',
-        ValueError, "table 'shelf' must be one of the folder",
+        ValueError, "table 'shelf' must exist in the folder",
     ),
     'a known key': (
         "INSERT INTO user VALUES ('u7', 1, 'c1')",
-        ValueError, r"must be in one row \(got \['u7'\] in rows 7 and 60\)",
+        ValueError, r"must be unique \(got \['u7'\] in rows 7 and 60\)",
     ),
     'a null key': (
         "INSERT INTO user VALUES (NULL, 1, 'c1')",
@@ -289,7 +289,7 @@ def test_a_crash_leaves_all_of_an_append_or_nothing(grown):
         killed_append(path, parts[0], where)
         assert TableFolder(path).version == 0
     assert len(os.listdir(path)) > len(files)
-    # What the crashes left is in nobody's way, and goes.
+    # Remains of the crashes do no harm, and are removed.
     assert append_tables(path, parts[0]).num_rows('post') == 260
     want = sorted([*files, 'segment-1', 'segments.json'])
     assert sorted(os.listdir(path)) == want

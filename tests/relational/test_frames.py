@@ -84,7 +84,7 @@ def test_a_completed_column_is_hidden_in_its_rows_alone(tables):
         assert torch.equal(rest, stars[post.n_id[count:]].nan_to_num(-1))
         others += len(rest)
     assert others > 20
-    # What the database has does not change.
+    # The contents of the database do not change.
     assert not tables.data['post'].num.isnan().all()
 
 
@@ -92,7 +92,7 @@ def test_categories_are_completed_by_their_codes(tables):
     task = autocomplete(tables, 'post', 'kind', torch.tensor([0, 8, 9]))
     assert (task.row.tolist(), task.label.tolist()) == ([8, 9], [2, 0])
     for arguments, match in (
-        (('post', 'who'), "'post' must have a column 'who' that is no key"),
+        (('post', 'who'), "'post' must have a column 'who', not a key"),
         (('shelf', 'kind'), "there is no table 'shelf'"),
     ):
         with pytest.raises(ValueError, match=match):
@@ -125,7 +125,7 @@ def test_batches_have_frames_that_its_encoders_take(tables):
     stamp = tf.feat_dict[frame.timestamp]
     assert torch.equal(stamp, calendar(values.stamp[rows]))
     assert tf.feat_dict[frame.numerical][:8].isnan().all()
-    # What columns are known for is what the library counts.
+    # The statistics of columns are those that the library counts.
     import pandas
 
     for name, stype, series in (

@@ -89,13 +89,15 @@ def test_a_row_that_leaks_is_found():
     i = len(batch['post'].time) - 1
     tree = int(batch['post'].batch[i])
     batch['post'].time[i] = time[tree] + 1
-    match = rf"1 rows of 'post' are, first {int(time[tree]) + 1} of a seed"
+    match = rf"1 rows of 'post' are, the first at {int(time[tree]) + 1} for"
     with pytest.raises(RuntimeError, match=match):
         check_batch(batch, time)
     batch['post'].time[i] = 0
     store = batch['post', 'by', 'user']
     store.time[-1] = 1000
-    with pytest.raises(RuntimeError, match=r'1 edges .*by.* are, first 1000'):
+    with pytest.raises(
+        RuntimeError, match=r'1 edges .*by.* the first at 1000'
+    ):
         check_batch(batch, time)
 
 

@@ -174,7 +174,7 @@ def test_wrong_arguments_are_named():
         (lambda: RecentNeighborHook(*log, NODES, [], *keys), ValueError,
          "'num_nbrs' must be positive"),
         (lambda: RecentNeighborHook(*log, NODES, [2], keys[0], []),
-         ValueError, "'seed_times_keys' must be as many"),
+         ValueError, "'seed_times_keys' must have one key"),
         (lambda: TemporalNegatives(log[0].float(), *log[1:], NODES, 2),
          TypeError, "'src' must hold integers"),
         (lambda: TemporalNegatives(log[0][1:], *log[1:], NODES, 2),

@@ -4,7 +4,7 @@ import torch
 
 
 def sage(A, seeds, fanouts, replace=False):
-    """Neighbour sampling: each node draws once, when it is met."""
+    """Neighbour sampling: each node draws once, at its first visit."""
     layers, known = [], seeds
     for k in fanouts:
         layers.append(A[:, seeds].individual_sample(k, replace=replace))
@@ -15,7 +15,7 @@ def sage(A, seeds, fanouts, replace=False):
 
 
 def sage_again(A, seeds, fanouts):
-    """As in the papers: nodes that are met again draw again."""
+    """As in the papers: nodes draw again at each visit."""
     layers = []
     for k in fanouts:
         layers.append(A[:, seeds].individual_sample(k))
@@ -24,7 +24,7 @@ def sage_again(A, seeds, fanouts):
 
 
 def typed_sage(A, seeds, fanouts):
-    """The same on relations, whose draws differ."""
+    """The same on relations, with different draws."""
     layers, known = [], dict(seeds)
     for hop in range(len(next(iter(fanouts.values())))):
         layer = {

@@ -71,7 +71,7 @@ def test_a_typed_output_has_every_type():
     assert out.row[EMPTY].numel() == 0
     assert out.num_sampled_nodes['lone'] == [0, 0, 0]
     assert out.num_sampled_nodes['item'][0] == 2
-    # Tags are sources only: they are met and draw nothing.
+    # Tags are sources only: they are sampled and draw nothing.
     assert out.num_sampled_edges[MARKS][0] > 0
     assert out.num_sampled_nodes['tag'][1] > 0
     assert out.metadata == (None, None)

@@ -19,7 +19,7 @@ def sorted_by(data, dim):
 
 
 def sparse(data, layout, transposed):
-    """The graph as a tensor whose values are its edges' numbers, from 1."""
+    """The graph as a tensor with the ids of its edges, from 1, as values."""
     size = (data.num_nodes, data.num_nodes)
     edge_index = data.edge_index
     index = edge_index.flip(0) if transposed else edge_index

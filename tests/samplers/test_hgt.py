@@ -1,4 +1,4 @@
-"""HGTSampler: PyG's contract, and what it says of bad input."""
+"""HGTSampler: PyG's contract, and errors of bad input."""
 
 import pickle
 
@@ -237,7 +237,7 @@ def test_bad_types():
     text = r"'num_samples' must have the same number .*'user': \[1, 2\]"
     with pytest.raises(ValueError, match=text):
         HGTSampler(DATA, sizes | {'user': [1, 2]})
-    with pytest.raises(ValueError, match="'data' must have node types"):
+    with pytest.raises(ValueError, match="'data' must be heterogeneous"):
         HGTSampler(graphs.homogeneous(), [2])
     with pytest.raises(IndexError, match=r"HGTSampler: 'seeds' .*\(got 15\)"):
         outcome(HGTSampler(DATA, [2]), [15])

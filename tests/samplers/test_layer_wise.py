@@ -39,7 +39,7 @@ def skewed():
 
 
 def purchases():
-    """Users who bought what the nodes of the graph are."""
+    """Users, and the nodes of the graph as the items they bought."""
     data = HeteroData()
     data['user'].num_nodes, data['item'].num_nodes = 9, 40
     ends = torch.stack([torch.arange(90) * 7 % 9, torch.arange(90) * 3 % 38])
@@ -326,7 +326,7 @@ def test_bad_sizes_are_named(kind, sizes, error, message):
             PinSAGESampler,
             {'relations': skewed(), 'metapath': PATH},
             ValueError,
-            "'relations' must have node types",
+            "'relations' must be heterogeneous",
         ),
         (
             PinSAGESampler,

@@ -85,7 +85,7 @@ def test_an_empty_graph_can_be_shared():
 
 
 def _child(sampler, queue, done):
-    """Says what it sees, writes to the graph, and waits."""
+    """Reports the graph that it sees, writes to it, and waits."""
     csc = sampler.graph[None]
     queue.put((outcome(sampler), csc.indices.is_shared()))
     csc.indices[0] = 33

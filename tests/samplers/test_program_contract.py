@@ -172,7 +172,7 @@ def test_a_tuple_of_layers_is_a_list_of_them(num_layers):
 
 
 def test_a_layer_may_have_more_rows_than_nodes():
-    """Of draws with replacement, each of which is a row."""
+    """Of draws with replacement: each is a row."""
     data = weighted()
     sampler = ProgramSampler(
         data, ladies, [100, 50], seed=0, weight_attr='weight'

@@ -1,4 +1,4 @@
-"""Batches of links of ProgramSampler: their keys, and what is excluded."""
+"""Batches of links of ProgramSampler: their keys and excluded edges."""
 
 import pytest
 import torch
@@ -36,7 +36,7 @@ PATH = torch.tensor([[0, 1, 1, 2, 2, 3, 1], [1, 0, 2, 1, 3, 2, 2]])
     [(False, []), (True, [2, 5, 6]), ('reverse', [2, 3, 4, 5, 6])],
 )
 def test_excluded_seed_edges_are_those_of_the_batch_alone(exclude, gone):
-    """Of 1 -> 2 and 3 -> 2, whose nodes are seeds repeatedly."""
+    """Of 1 -> 2 and 3 -> 2, with repeated nodes as seeds."""
     data = Data(edge_index=PATH, num_nodes=4)
     data.weight = torch.arange(1.0, 8.0)
     sampler = ProgramSampler(

@@ -73,7 +73,7 @@ def test_share_memory_shares_all_tensors():
 def child(queue, sampler):
     torch.set_num_threads(1)  # as in the workers of a loader
     queue.put(outcome(sampler))
-    # What a child writes, the parent sees: there is one graph.
+    # The parent sees writes of a child: they share one graph.
     sampler.matrices[None].value.fill_(3.0)
     queue.put('done')
 

@@ -53,7 +53,7 @@ def test_without_a_loader_a_batch_goes_by_its_seeds():
     first = sampler.sample_from_nodes(INPUTS)
     again = sampler.sample_from_nodes(INPUTS)
     assert torch.equal(first.edge, again.edge)
-    # Node 3 comes first in both, and draws anew.
+    # Node 3 comes first in both, and draws again.
     other = sampler.sample_from_nodes(graphs.nodes([3, 9]))
     assert first.edge[:3].tolist() != other.edge[:3].tolist()
 

@@ -1,4 +1,4 @@
-"""Samplers give several batches what they give one."""
+"""Samplers give several batches at once the samples of each alone."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""What samplers count, and what a profiler sees of them."""
+"""Counts of samplers, and their names in a profiler."""
 
 import pickle
 import threading

@@ -52,7 +52,7 @@ def test_tensors_are_those_of_a_sample(name):
     out = sampler.sample_from_nodes(graphs.nodes(SEEDS))
     tensors = sampler.tensors(SEEDS)
     assert_same(tensors, out, sampler)
-    if name != 'both_ways':  # whose reverse edges have the same ids
+    if name != 'both_ways':  # reverse edges have the same ids
         ends = [tensors.node[i] for i in (tensors.row, tensors.col)]
         assert torch.equal(torch.stack(ends), data.edge_index[:, tensors.edge])
     assert sampler.stats()['batches'] == 2

@@ -129,7 +129,7 @@ def test_all_neighbours_in_the_interval_are_sampled(
         for seed, b in zip(seeds, bounds, strict=True)
     ]
     assert sorted(ids[None]) == sorted(e for edges in want for e in edges)
-    assert out.metadata[1].tolist() == time  # what the user gave
+    assert out.metadata[1].tolist() == time  # the user's argument
 
 
 def typed():

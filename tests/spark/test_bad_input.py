@@ -1,4 +1,4 @@
-"""What is wrong is said before a job starts, or by the job in plain words."""
+"""Errors are raised before a job starts, or by the job in plain words."""
 
 import builtins
 import functools

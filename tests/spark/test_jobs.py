@@ -24,7 +24,7 @@ def graph(spark):
 
 @pytest.fixture
 def lines():
-    """What is logged."""
+    """The logged messages."""
     out = []
     handler = logging.Handler()
     handler.emit = lambda record: out.append(record.getMessage())

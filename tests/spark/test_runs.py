@@ -1,4 +1,4 @@
-"""What was interrupted goes on, and gives what it would have given."""
+"""An interrupted run continues, with the results of a complete one."""
 
 import fcntl
 import os
@@ -107,7 +107,7 @@ def test_a_run_of_other_arguments_is_refused(spark, graph, tmp_path):
         ({'replace': True}, "'replace' must be None .got True."),
         (
             {'seeds': seed_frame(spark, [1])},
-            "'seeds' must be those at the start",
+            "'seeds' must not change during epoch",
         ),
         ({'epochs': 0}, "'epochs' must be at least 1"),
         ({'path': 'memory://run'}, 'file system with locks'),

@@ -1,4 +1,4 @@
-"""What Python's workers do besides their tasks."""
+"""Work of Python's workers in addition to their tasks."""
 
 import gc
 

@@ -1,4 +1,4 @@
-"""Small matrices in every layout, beside their dense counterparts."""
+"""Small matrices in every layout, with their dense counterparts."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""What the tests of matrices share."""
+"""Fixtures of the tests of matrices."""
 
 import sys
 from types import SimpleNamespace
@@ -24,7 +24,7 @@ def c(request):
 
 
 class FakeBlock(SimpleNamespace):
-    """What is written to a block or graph of DGL, which need not be there."""
+    """A stand-in for DGL that records the writes to a block or graph."""
 
     def __init__(self, edges, num_src_nodes=None, num_dst_nodes=None):
         super().__init__(

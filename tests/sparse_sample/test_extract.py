@@ -10,7 +10,7 @@ from torch_gsample.sparse_sample.ids import column
 
 
 def check_ids(A, original):
-    """Asserts that ids lead to the original edges, rows and columns."""
+    """Asserts that ids refer to the original edges, rows and columns."""
     row, col = original.coo()
     by_id = torch.empty(original.num_edges, dtype=torch.int64)
     by_id[original.edge_id] = torch.arange(original.num_edges)
@@ -114,7 +114,7 @@ def test_sorted_rows_keep_their_order(c):
         A.compact(0, sorted=True).T.to_dense(),
         A.T.compact(sorted=True).to_dense(),
     )
-    # So that it does not change what is drawn.
+    # So that it does not change the draws.
     probs = A.degree(dim=1) + 0.5 * torch.arange(A.num_rows).remainder(3)
     held = A.degree(dim=1) > 0
     with program_scope(make_key(1)):

@@ -114,7 +114,7 @@ def test_a_matrix_is_itself(c):
 
 
 def test_sampler_outputs_are_by_column_and_by_first_occurrence():
-    """Of layers that are stored by row, some of whose columns are empty."""
+    """Of layers stored by row, with some empty columns."""
     row, col = torch.tensor([4, 1, 4, 0, 2]), torch.tensor([2, 2, 1, 1, 4])
     A = SparseSample.from_coo(col, row, shape=(5, 5)).T  # by row
     cols = torch.tensor([3, 2, 1])

@@ -16,7 +16,7 @@ TENSORS = 'value', '_edge_id', 'row_ids', 'col_ids'
 def matrix() -> SparseSample:
     """One that has all tensors, by column and by row."""
     A = case('random').matrix[torch.arange(6), torch.arange(4)]
-    A.csr  # noqa: B018  (made when it is asked for)
+    A.csr  # noqa: B018  (made at its first use)
     return A
 
 

@@ -1,4 +1,4 @@
-"""``NodeProbs``: what is drawn by probabilities that are prepared once."""
+"""``NodeProbs``: draws by probabilities that are prepared once."""
 
 import pytest
 import torch

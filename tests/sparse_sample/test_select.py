@@ -1,4 +1,4 @@
-"""What is selected: validity, laws, and the same draws everywhere."""
+"""Selections: validity, distributions, and the same draws everywhere."""
 
 import pytest
 import torch

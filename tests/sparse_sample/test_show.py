@@ -16,7 +16,7 @@ def test_repr_says_what_a_matrix_holds():
         'SparseSample(shape=[2, 1], num_edges=2, value=float64, features=[3], '
         'requires_grad=True, col_ids, csc)'
     )
-    B.csr  # noqa: B018  (made when it is asked for)
+    B.csr  # noqa: B018  (made at its first use)
     assert repr(B.T).endswith('row_ids, csc+csr)')
 
 

@@ -1,4 +1,4 @@
-"""What is chosen without chance: the greatest edges, induced subgraphs."""
+"""Selections without chance: the greatest edges, induced subgraphs."""
 
 import pytest
 import torch
@@ -10,7 +10,7 @@ from torch_gsample import SparseSample
 @with_cases
 @pytest.mark.parametrize('own', [False, True])
 def test_the_greatest_edges_of_each_column_are_kept(c, own):
-    """Of equal ones the first; as many as the column is given."""
+    """The first of equal edges; a number of edges for each column."""
     A = c.matrix
     by = A.values() if own else (10 * A.values()).round()
     k = torch.arange(A.num_cols) % 3

@@ -291,7 +291,7 @@ def main() -> None:
 
 
 def instrument(atheris, item) -> None:
-    """Makes a function, or the methods of a class, report what they reach."""
+    """Makes a function, or the methods of a class, report reached lines."""
     methods = vars(item).values() if isinstance(item, type) else [item]
     for method in methods:
         if hasattr(method, '__code__'):

@@ -68,7 +68,7 @@ def must_name(error: Exception, path: Path) -> None:
 
 
 def read(path: Path, want: torch.Tensor, decide: Decisions) -> str:
-    """Reads a file in all ways; what it returns is right, if it is whole."""
+    """Reads a file in all ways; rows of an undamaged file are right."""
     verify = ('always', 'once', 'never')[decide.number(3, 1)]
     direct, engine = decide.number(2, 1) == 1, decide.number(3, 1)
     index = torch.tensor([decide.number(70, 1) - 3 for _ in range(9)])
@@ -137,7 +137,7 @@ def scratch(folder: Path, decide: Decisions) -> str:
 
 
 def one_input(data: bytes) -> str:
-    """Reads what an input stands for; returns what came of it."""
+    """Reads the files of an input; returns the outcome."""
     decide = Decisions(data)
     with tempfile.TemporaryDirectory(dir='/dev/shm') as folder:
         if decide.number(4, 1) == 0:
@@ -145,7 +145,7 @@ def one_input(data: bytes) -> str:
         base, want = bases()[decide.number(len(bases()), 1)]
         text = bytearray(base)
         for _ in range(decide.number(5, 1)):
-            if decide.number(2, 1):  # the header, whose end is zeros
+            if decide.number(2, 1):  # the header, padded with zeros
                 head = text[:128]
                 damage_bytes(head, decide)
                 text[:128] = head

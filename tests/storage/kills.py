@@ -1,4 +1,4 @@
-"""Kills writers and readers at random moments, and looks at what they leave.
+"""Kills writers and readers at random moments, and checks their files.
 
     python -m tests.storage.kills [KILLS] [KIND ...]
 
@@ -62,7 +62,7 @@ def write_features(folder: Path) -> torch.Tensor:
 
 
 def sample_epoch(folder: Path) -> torch.Tensor:
-    """Prepares an epoch, whose results are on disk."""
+    """Prepares an epoch with results on disk."""
     graph = ChunkedGraph(folder.parent / 'graph')
     options = {'seed': 0, 'memory_limit': 1 << 18, 'spill_dir': folder}
     sampler = StreamingSampler(graph, [20, 20], **options)
@@ -73,7 +73,7 @@ def sample_epoch(folder: Path) -> torch.Tensor:
 
 
 def compute_sums(folder: Path) -> torch.Tensor:
-    """Computes what is stored next to a graph."""
+    """Computes the values stored next to a graph."""
     path = folder / 'out'
     if not path.is_symlink():
         path.symlink_to(folder.parent / 'graph')
@@ -98,7 +98,7 @@ def run_inference(folder: Path) -> torch.Tensor:
     return file[:]
 
 
-#: What is killed, and what it leaves in its folder when it is done.
+#: Processes to kill, and their files after a complete run.
 KINDS: dict[str, tuple[Callable[[Path], torch.Tensor], set[str]]] = {
     'graph': (write_graph, {'out', 'more'}),
     'features': (write_features, {'out'}),

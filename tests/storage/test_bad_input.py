@@ -271,7 +271,7 @@ BOTH = pytest.mark.parametrize('kind', [RandomReadSampler, StreamingSampler])
 @BOTH
 @pytest.mark.parametrize('name', ['offset', 'neighbor'])
 def test_samplers_find_hostile_numbers(path, kind, name):
-    """Of a chunk whose checksum is right."""
+    """Of a chunk with a right checksum."""
     at = place(ChunkedGraph(path), name, chunk=3, item=name == 'offset')
     flip(path, at + (7 if name == 'offset' else 3), 0x7F, checksum=True)
     with pytest.raises(ValueError, match=r'edges-0.bin, offset \d+: ') as e:

@@ -29,7 +29,7 @@ def random(*shape, seed=0):
 
 
 def as_stored(x, dtype):
-    """What a file of this dtype gives back: plain loops over rows."""
+    """The rows read from a file of this dtype: plain loops."""
     if dtype != torch.int8:
         return x.to(dtype)
     values, scale = quantize_rows(x)

@@ -142,7 +142,7 @@ def parted(name, rank):
 
 
 def values(batch):
-    """What a batch has, by type."""
+    """The contents of a batch, by type."""
     out = []
     for store in batch.stores:
         keys = 'n_id', 'e_id', 'edge_index', 'x', 'y', 'batch', 'edge_attr'
@@ -248,7 +248,7 @@ def test_processes_have_the_batches_of_one_machine(reports, name):
 
 
 def test_a_row_is_sent_once_a_window(reports):
-    """Of the rows of two batches, distinct ones are asked for."""
+    """Two batches request each distinct row once."""
     epochs, sent = reports[0]['without_samplers']
     asked = sent[0::3]  # then both features
     nodes = [
@@ -274,7 +274,7 @@ def test_wrong_arguments_are_named_in_all_processes(reports):
         assert "need a 'sampler'" in found['edges']
         assert 'for batches of a loader' in found['alone']
         assert 'must have a length' in found['length']
-        assert 'must have 1 batches' in found['more']
+        assert 'must have at most 1 batches' in found['more']
 
 
 def test_a_seed_that_is_not_there_fails_in_its_process(reports):

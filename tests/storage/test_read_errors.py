@@ -125,7 +125,7 @@ def test_the_error_names_file_and_offset(graph, broken, name):
         read()
     assert error.value.errno == errno.EIO
     assert error.value.filename == str(path)
-    got = read()  # the same objects go on when the disk does
+    got = read()  # the same objects continue when the disk does
     fresh = ChunkedGraph(graph.path)
     if name != 'inferred':
         assert torch.equal(got, READERS[name](fresh)())

@@ -50,7 +50,7 @@ def loader_of(stores, count=30, batch_size=2, **options):
 
 @pytest.fixture
 def packed(tmp_path):
-    """A store with packed reads, its batches, and what they must be."""
+    """A store with packed reads, its batches, and the expected ones."""
     data, stores, fanouts = make('homogeneous', tmp_path)
     plan(data, stores[0], 'homogeneous', 'packed', max_batches=4)
     known = NeighborSampler(data, fanouts, seed=1)

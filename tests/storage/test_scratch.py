@@ -1,4 +1,4 @@
-"""What is in scratch files comes back as it was, or not at all."""
+"""Contents of scratch files are read unchanged, or not at all."""
 
 import os
 import random

@@ -21,7 +21,7 @@ LIMITS = {'memory': 1 << 30, 'disk': 0, 'both': 3_000_000}
 
 @pytest.fixture(scope='module')
 def spilled(tmp_path_factory):
-    """A sampler whose results are on disk."""
+    """A sampler with results on disk."""
     path = tmp_path_factory.mktemp('spilled')
     graph = disk.write(
         path / 'g', graphs.homogeneous(2_000, 60_000), chunk_bytes=4_000

@@ -25,7 +25,7 @@ SEEDS = torch.arange(60)
 
 
 def hub():
-    """A node whose edges fill several chunks."""
+    """A node with edges in several chunks."""
     data = disk.homogeneous(60, 6_000)
     data.edge_index[1, :3_000] = 7
     return data
@@ -220,7 +220,7 @@ def test_a_directory_is_never_overwritten(tmp_path):
         write(tmp_path)
     shutil.rmtree(tmp_path / 'g')
     with pytest.raises(FileExistsError, match="'directories' must not exist"):
-        write(tmp_path)  # a whole directory, whose graph is gone
+        write(tmp_path)  # a whole directory, without its graph
 
 
 @pytest.mark.parametrize('first', ['a', 'b'])

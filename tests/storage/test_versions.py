@@ -27,7 +27,7 @@ KINDS = {
 
 @pytest.fixture(params=KINDS)
 def first(request, tmp_path):
-    """A graph of version 1; columns go on over chunks."""
+    """A graph of version 1; columns continue over chunks."""
     data, *options = KINDS[request.param]
     graph = disk.write(tmp_path / 'first', data(), *options)
     return disk.make_first(graph.path)
@@ -161,7 +161,7 @@ def test_parts_are_checked_when_their_turn_is(tmp_path, version, when):
     file.write_bytes(text)
     sampler.sample_from_nodes(nodes)  # other parts are not read
     text[-1] ^= 1
-    text[at] ^= 1 << 6  # an offset of a node that is not asked for
+    text[at] ^= 1 << 6  # an offset of a node that is not read
     file.write_bytes(text)
     checks = graph.checked[0]
     if when == 'once':

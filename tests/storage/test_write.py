@@ -285,7 +285,7 @@ ARGUMENTS = {
     },
     'must be a graph, a tensor, batches of edges, or paths': {'data': 5},
     "batches of edges need 'num_nodes' (got None)": {'data': iter([])},
-    "'num_nodes' is for tensors and files": {
+    "'num_nodes' must be None for a graph": {
         'data': Data(edge_index=EDGES, num_nodes=2),
         'num_nodes': 3,
     },

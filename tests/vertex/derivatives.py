@@ -1,4 +1,4 @@
-"""A small graph, and programs all of whose derivatives are checked."""
+"""A small graph, and programs for checks of all derivatives."""
 
 import torch
 import torch.nn.functional as F
@@ -71,7 +71,7 @@ OWN = {
 
 
 def program_of(name):
-    """A program, and what it takes."""
+    """A program and its arguments."""
     if name in OWN:
         program, shapes = OWN[name]
         given = {key: normal(*shape) for key, shape in shapes.items()}

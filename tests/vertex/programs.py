@@ -131,7 +131,7 @@ def graph():
 
 
 def features(name, dtype=torch.float64, n=N, e=E, h=H, c=C):
-    """What a program takes, with gradients."""
+    """The arguments of a program, with gradients."""
     shapes = {
         'gcn': {'h': (n, c), 'norm': (n,)},
         'weighted': {'h': (n, c), 'w': (e,)},
@@ -180,7 +180,7 @@ def softmax(score, col):
 
 
 def expected(name, edge_index, f):
-    """Returns what a program should, edge by edge."""
+    """Returns the expected result of a program, edge by edge."""
     row, col = edge_index
     degree = total(torch.ones(E, dtype=torch.float64), col).clamp(min=1)
     degree = degree.to(next(iter(f.values())).dtype)[:, None]

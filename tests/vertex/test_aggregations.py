@@ -102,7 +102,7 @@ def test_aggregations_equal_loops(name, edges):
 
 
 def rows_of_ties(x):
-    """Returns 0 for vertices whose values are 0, and equal to others."""
+    """Returns 0 for vertices with values of 0, equal to others."""
     return (x.detach() != 0).all(1, keepdim=True).double()
 
 

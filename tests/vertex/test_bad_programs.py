@@ -10,7 +10,7 @@ from torch_gsample.vertex import mean, prod
 N = 12
 W = torch.ones(3, 4)
 
-#: A program, and what the error says.
+#: A program and its error.
 BAD = [
     (lambda v: sum(u.x.foo for u in v.innbs), 'torch.foo is not supported'),
     (lambda v: sum(u.x.T for u in v.innbs), 'torch.T is not supported'),
@@ -38,11 +38,11 @@ BAD = [
     ),
     (
         lambda v: sum(u.x for u in v.innbs for _ in v.inedges),
-        'inside of another one',
+        'nested in another one',
     ),
     (
         lambda v: sum([u.x * w.x for u in v.innbs for w in v.innbs]),
-        'inside of another one',
+        'nested in another one',
     ),
     (
         lambda v: sum(i * u.x for i, u in enumerate(v.innbs)),

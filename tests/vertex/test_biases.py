@@ -1,4 +1,4 @@
-"""Linear layers whose bias is added in place, and sums along features."""
+"""Linear layers that add their bias in place, and sums along features."""
 
 import pytest
 import torch

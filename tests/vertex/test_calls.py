@@ -216,12 +216,12 @@ ERRORS = [
     (sorts, {}, "sorts: line .*'return sum.*torch.sort is not supported"),
     (edges, {}, 'a value of each edge .*type E'),
     (branches, {}, 'has no truth value'),
-    (unknown, {}, "no features 'missing' are given to sources"),
+    (unknown, {}, "no features 'missing' of sources"),
     (shapes, {'weight': torch.ones(4, 2)}, r'matrix \[4, 2\] do not match'),
     (mismatched, {'other': torch.ones(N, 2)}, r'\[3\] and \[2\] do not match'),
     (lengths, {}, 'the number of neighbours is not known'),
     (surroundings, {}, 'a tensor from the enclosing scope is used'),
-    (plain_list, {}, 'is not a value of edges'),
+    (plain_list, {}, 'without values of edges'),
     (sliced, {}, 'indexed by None, : and ... only'),
     (shapes, {}, "parameter 'weight' must be given"),
 ]
@@ -322,7 +322,7 @@ def test_numbers_of_units_do_not_depend_on_what_was_made_before():
 
 
 def test_tensors_without_memory_have_results_without_it():
-    """Fake tensors, whose mode is not active, are for the operator."""
+    """Fake tensors without an active mode are for the operator."""
     from torch._subclasses.fake_tensor import FakeTensorMode
 
     f = features('gcn')

@@ -1,4 +1,4 @@
-"""`benchmark/convolutions.py` measures rows, and goes on behind them."""
+"""`benchmark/convolutions.py` measures rows, and resumes after them."""
 
 import json
 import sys

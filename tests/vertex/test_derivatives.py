@@ -273,7 +273,7 @@ def test_kernels_compute_derivatives_as_torch_does(monkeypatch):
 
 
 def test_first_derivatives_make_no_other_units(monkeypatch):
-    """Units of second order are made when they are asked for."""
+    """Kernels of second order are made at their first use."""
 
     def refuse(*args, **kwargs):
         raise AssertionError('a unit of second order')

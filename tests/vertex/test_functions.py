@@ -63,7 +63,7 @@ ALONG = {
 FUNCTIONS = ELEMENTS | ALONG
 #: Constants of torch's own gradients are rounded to single precision.
 COARSE = {'celu alpha': 1e-6, 'hardsigmoid': 1e-6}
-#: Whose gradients have a pole at 0.
+#: Functions with a pole of the gradient at 0.
 POSITIVE = {'log', 'sqrt', 'rsqrt', 'reciprocal', 'log1p'}
 #: Where branches meet, and where functions are large, small or not finite.
 POINTS = [

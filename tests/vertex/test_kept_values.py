@@ -1,4 +1,4 @@
-"""What a pass over edges keeps for later passes, and edges without memory."""
+"""Values kept by one pass over edges for later ones; edges without memory."""
 
 import re
 

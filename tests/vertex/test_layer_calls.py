@@ -112,7 +112,7 @@ LAYERS = {
     'sage std': ('SAGEConv', (4, 3), {'aggr': 'std'}),
     'gin': ('GINConv', (torch.nn.Linear(4, 3),), {}),
 }
-#: What a layer takes after the graph, by position.
+#: Arguments of a layer after the graph, by position.
 LAST = {
     'GCNConv': ['edge_weight'],
     'GATConv': ['edge_attr', 'size', 'return_attention_weights'],
@@ -246,7 +246,7 @@ def hooked(layer):
     return layer
 
 
-#: What is left to PyG, whose layers know no SparseSample.
+#: Calls left to PyG: its layers know no SparseSample.
 LEFT = {
     'gcn reverse': lambda layer: layer,
     'gcn': hooked,

@@ -194,7 +194,7 @@ def test_a_gradient_of_destinations_fills_no_other_rows():
 
 
 def test_a_gradient_that_others_have_is_not_changed(monkeypatch):
-    """As of layers that add their features to what they return."""
+    """As of layers that add their features to their results."""
     monkeypatch.setattr(fusible, '_SHARED', 0)
     x, other = (torch.randn(N, C, requires_grad=True) for _ in range(2))
     source, target = fusible.both_ends(x, 5)

@@ -11,7 +11,7 @@ from torch_gsample.vertex import nn
 from torch_gsample.vertex import program as program_module
 
 N, E, F = 7, 24, 4
-#: Layers, and how they are called besides features and edges.
+#: Layers, and their arguments in addition to features and edges.
 LAYERS = {
     'gcn': ('GCNConv', (F, 3), {}, ()),
     'gcn-weights': ('GCNConv', (F, 3), {'improved': True}, ('edge_weight',)),

@@ -120,7 +120,7 @@ REFUSED = {
     ),
     'in-edges only': lambda v: median(u.x for u in v.outnbs),
     'no features': lambda v: sum(u.y for u in v.outnbs),
-    'inside of another': lambda v: sum(
+    'nested in another': lambda v: sum(
         b.x for _ in v.outnbs for b in v.outnbs
     ),
     'dropout supports vertices': lambda v: sum(

@@ -14,7 +14,7 @@ from torch_gsample.vertex.kernels import projection, relations
 
 GSAMPLE = torch.ops.gsample
 TYPES = 4
-#: Rows of less than a vector, of some and of what is left.
+#: Rows of less than a vector, of some and of a rest.
 WIDTHS = [(3, 2), (64, 64), (70, 33), (1, 20)]
 
 

@@ -13,7 +13,7 @@ GRAPH = graph()
 
 
 def weights(A, x):
-    """Sums of edges, which are compiled to a kernel."""
+    """Sums of edges, compiled to a kernel."""
     part = A[:, torch.arange(3)]
     value = (x[part.coo()[0]].exp() * 2).sum(-1)
     return part.with_value(value).sum(0)

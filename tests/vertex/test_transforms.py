@@ -1,4 +1,4 @@
-"""Derivatives of all kinds: the right number, or an error that says whose."""
+"""Derivatives of all kinds: right numbers, or errors that name the layer."""
 
 import importlib
 import re
@@ -63,7 +63,7 @@ PRODUCT = EdgeKernel(
 
 
 def unit(x):
-    """A unit whose gradient depends on its operands."""
+    """A kernel with a gradient that depends on its operands."""
     number, given = PROGRAMS['pna'].plan(h=x).operators[0]
     return run_unit(
         *(number, [GRAPH], None, (N, N, E, 0), Loops.KEEP, Level.EDGES),
@@ -97,7 +97,7 @@ BLOCK = Block(BatchEdges(TO_TWO, [2, N - 2], [2, N - 2], [E]), 0)
 
 
 def on_block(x):
-    """A layer whose destinations are its first sources."""
+    """A layer with its first sources as destinations."""
     return LAYER(x, BLOCK)
 
 
@@ -360,7 +360,7 @@ def test_a_layer_has_forward_gradients_of_its_parameters():
 
 
 def test_tensors_that_no_transform_reaches_are_computed():
-    """A program may be a constant of what is differentiated."""
+    """A program may not depend on the differentiated argument."""
     h, w = normal(N, 3), FACTOR
     constant = PROGRAMS['weighted'](GRAPH, h=h, w=w)
     x = normal(N, 3)

@@ -1,4 +1,4 @@
-"""A line of degrees says how many nodes have at least so many edges."""
+"""A line of degrees counts the nodes with at least that many edges."""
 
 import pytest
 import torch

@@ -84,8 +84,8 @@ def _convert_tables(
     given = _options_of_files(args)
     if isinstance(path, list) or given:
         raise ValueError(
-            'convert: --tables requires one database or folder, no option of '
-            f'edge files (got {given or [path]})'
+            'convert: --tables requires one database or folder, and excludes '
+            f'options of edge files (got {given or [path]})'
         )
     # Imports DuckDB, which only tables need.
     from torch_gsample.relational import append_tables, convert_tables

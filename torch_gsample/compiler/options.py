@@ -53,7 +53,7 @@ class Options:
         for name in given:
             if name not in known:
                 raise ValueError(
-                    f"gsample: 'options' must be of {known} (got {name!r})"
+                    f"gsample: 'options' must be in {known} (got {name!r})"
                 )
         if given.get('passes') is not None:
             names = [p.name for p in PASSES]
@@ -61,7 +61,7 @@ class Options:
             for name in given['passes']:
                 if name not in names:
                     raise ValueError(
-                        f"gsample: 'passes' must be of {names} (got {name!r})"
+                        f"gsample: 'passes' must be in {names} (got {name!r})"
                     )
         for name, kind in (('dump', (str, os.PathLike)), ('strict', bool)):
             value = given.get(name)
@@ -104,5 +104,5 @@ def _check_layout(layout: Any) -> None:
             )
         if value not in LAYOUTS:
             raise ValueError(
-                f"gsample: 'layout' must be of {list(LAYOUTS)} (got {value!r})"
+                f"gsample: 'layout' must be in {list(LAYOUTS)} (got {value!r})"
             )

@@ -128,7 +128,7 @@ def as_dicts(values: Arguments, block: HeteroBlock) -> Arguments:
     out = dict(values)
     for name, value in values.items():
         if isinstance(value, Tensor) and value.dim():
-            raise PlanError(f"argument '{name}' is of no type")
+            raise PlanError(f"argument '{name}' belongs to no type")
         if isinstance(value, dict):
             out[name] = {
                 key: _of_type(key, x, block) for key, x in value.items()
@@ -221,7 +221,9 @@ def _of_edges(
         elif name == 'x' or _has_rows(value, num_nodes):
             out[name] = narrowed(value)
         else:
-            raise PlanError(f"argument '{name}' is not of its edges or nodes")
+            raise PlanError(
+                f"argument '{name}' has no row for each edge or node"
+            )
     return out
 
 
@@ -242,5 +244,7 @@ def _of_type(key: Any, x: Any, block: HeteroBlock) -> Any:
     if isinstance(x, BatchEdgeIndex):
         return x.plain[:, : part.num_edges]
     if x.shape[0] != part.edges.num_edges[-1]:
-        raise PlanError(f"a tensor of edge type '{key}' is not of its edges")
+        raise PlanError(
+            f"a tensor of edge type '{key}' has no row for each edge"
+        )
     return x[: part.num_edges]

@@ -197,7 +197,7 @@ def _check(model: Any, min_nodes: Any, statistics: Any) -> None:
             )
     if not any(isinstance(m, MessagePassing) for m in model.modules()):
         raise ValueError(
-            f"fuse: 'model' must have layers of PyG's, which derive from "
+            f"fuse: 'model' must have layers derived from PyG's "
             f'MessagePassing (got {name})'
         )
     if not isinstance(model, FusedModel) and any(
@@ -214,7 +214,7 @@ def _check_parts(model: nn.Module) -> None:
         if isinstance(module, FusedLayer) and module not in inside:
             raise ValueError(
                 f"fuse: 'model' must not be a part of a fused model (got "
-                f"{type(model).__name__}, whose layer '{path}' is in one)"
+                f"{type(model).__name__} with the fused layer '{path}')"
             )
 
 

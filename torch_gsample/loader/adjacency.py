@@ -70,6 +70,26 @@ def adj_t_values(data: GraphData) -> dict[Any, Tensor]:
     }
 
 
+class AdjacencyBatches:
+    """The graph of a loader, and of one that Lightning creates in its place.
+
+    Lightning passes the attributes of the former loader, as its ``__dict__``
+    has them: there, ``data`` has its ``adj_t``.
+    """
+
+    #: The values of each `adj_t` of the graph; batches have an `adj_t`, too.
+    adj_t_values: dict[Any, Tensor]
+
+    @property
+    def data(self) -> Any:
+        """The graph, with ``edge_index`` in place of a sparse tensor."""
+        return self._data
+
+    @data.setter
+    def data(self, data: Any) -> None:
+        self._data = self.__dict__['data'] = data
+
+
 def add_adj_t(batch: Data | HeteroData, values: dict[Any, Tensor]) -> None:
     """Adds ``adj_t`` to a batch: its edges as a CSR tensor.
 

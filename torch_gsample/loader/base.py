@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 from torch.utils.data import get_worker_info
 from torch_geometric.data import Data, HeteroData
 
@@ -98,8 +97,6 @@ class KeyedLoader(NumberedLoader):
     progress: bool = False
     #: Whether to widen features to float32.
     widen_features: bool = False
-    #: The values of each `adj_t` of the graph; batches have an `adj_t`, too.
-    adj_t_values: dict[Any, Tensor] = {}
 
     def _init_keyed(
         self, data: Any, sampler: Any, kwargs: dict[str, Any]

@@ -36,7 +36,7 @@ def check_loader(name: str, data: Any, kwargs: dict[str, Any]) -> None:
     if kwargs.get('pin_memory'):
         raise ValueError(
             f"{name}: 'pin_memory' must not be set with a sampler on a GPU: "
-            f'its batches are there already'
+            f'its batches are on the GPU already'
         )
     if not isinstance(data, (Data, HeteroData)):
         raise ValueError(

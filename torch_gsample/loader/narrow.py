@@ -78,7 +78,7 @@ def check_narrow(name: str, data: Any) -> None:
             ):
                 raise ValueError(
                     f"{name}: '{key}{_SCALE}' must be float32 of shape "
-                    f"{list(value.shape[:1])} where '{key}' is, without "
+                    f'{list(value.shape[:1])} on {value.device}, without '
                     f'gradients (got {scale.dtype} of shape '
                     f'{list(scale.shape)} on {scale.device})'
                 )

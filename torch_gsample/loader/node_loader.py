@@ -10,7 +10,11 @@ from torch_geometric.sampler import BaseSampler
 from typing_extensions import Unpack
 
 from torch_gsample.graph_input import GraphData
-from torch_gsample.loader.adjacency import adj_t_values, with_edge_index
+from torch_gsample.loader.adjacency import (
+    AdjacencyBatches,
+    adj_t_values,
+    with_edge_index,
+)
 from torch_gsample.loader.base import KeyedLoader
 from torch_gsample.loader.check_arguments import (
     check_negatives,
@@ -23,7 +27,7 @@ from torch_gsample.samplers.base import KeyedSampler
 from torch_gsample.samplers.link.sampling import check_given
 
 
-class NodeBatches(KeyedLoader, PyGNodeLoader):
+class NodeBatches(AdjacencyBatches, KeyedLoader, PyGNodeLoader):
     """Loads batches of seed nodes."""
 
     #: Whether seeds of a temporal sampler need times before the first batch.
@@ -39,13 +43,14 @@ class NodeBatches(KeyedLoader, PyGNodeLoader):
         name = type(self).__name__
         check_sampler(name, sampler, 'sample_from_nodes')
         self.adj_t_values = adj_t_values(data)
-        data = with_edge_index(data)
+        graph = with_edge_index(data)
         time, ids = kwargs.get('input_time'), kwargs.get('input_id')
         seeds = node_seeds(
-            name, data, sampler, input_nodes, time, ids, self._needs_times
+            name, graph, sampler, input_nodes, time, ids, self._needs_times
         )
-        self._init_keyed(data, sampler, kwargs)
-        PyGNodeLoader.__init__(self, data, sampler, seeds, **kwargs)
+        self._init_keyed(graph, sampler, kwargs)
+        PyGNodeLoader.__init__(self, graph, sampler, seeds, **kwargs)
+        self.__dict__['data'] = data
 
 
 class NodeLoader(NodeBatches):
@@ -111,7 +116,7 @@ class NodeLoader(NodeBatches):
         self._init_nodes(data, node_sampler, input_nodes, kwargs)
 
 
-class LinkBatches(KeyedLoader, PyGLinkLoader):
+class LinkBatches(AdjacencyBatches, KeyedLoader, PyGLinkLoader):
     """Loads batches of seed edges."""
 
     def _init_links(
@@ -127,11 +132,12 @@ class LinkBatches(KeyedLoader, PyGLinkLoader):
             name, kwargs.get('neg_sampling'), kwargs.get('neg_sampling_ratio')
         )
         self.adj_t_values = adj_t_values(data)
-        data = with_edge_index(data)
-        link_seeds(name, data, sampler, *seeds, kwargs.get('input_id'))
-        self._init_keyed(data, sampler, kwargs)
+        graph = with_edge_index(data)
+        link_seeds(name, graph, sampler, *seeds, kwargs.get('input_id'))
+        self._init_keyed(graph, sampler, kwargs)
         _, self.edge_label, self.edge_label_time = seeds
-        PyGLinkLoader.__init__(self, data, sampler, *seeds, **kwargs)
+        PyGLinkLoader.__init__(self, graph, sampler, *seeds, **kwargs)
+        self.__dict__['data'] = data
         check_given(name, self.neg_sampling, self.input_data)
         if isinstance(sampler, KeyedSampler):
             sampler.prepare_negatives(

@@ -141,10 +141,10 @@ def _typed_nodes(name: str, data: Any, value: Any) -> tuple[Any, Any]:
     if _is_pair(value) and isinstance(value[0], str):
         return value[0], value[1]
     kind = ValueError if value is None else TypeError
-    also = ', or nodes as a tensor where there are no types' if stores else ''
+    also = ', or a tensor of nodes without types' if stores else ''
     raise kind(
-        f"{name}: 'input_nodes' must be a node type, or a pair of one and its "
-        f'nodes{also} (got {_shown(value)})'
+        f"{name}: 'input_nodes' must be a node type or a pair (node type, "
+        f'nodes){also} (got {_shown(value)})'
     )
 
 
@@ -161,8 +161,8 @@ def _typed_edges(name: str, data: Any, value: Any) -> tuple[Any, Any]:
         return tuple(canonical), index
     kind = ValueError if value is None else TypeError
     raise kind(
-        f"{name}: 'edge_label_index' must be an edge type, or a pair of one "
-        f'and edges of shape [2, num_edges] (got {_shown(value)})'
+        f"{name}: 'edge_label_index' must be an edge type or a pair (edge "
+        f'type, edges of shape [2, num_edges]) (got {_shown(value)})'
     )
 
 
@@ -241,8 +241,7 @@ def _check_times(
         return
     if not sampler.is_temporal:
         raise ValueError(
-            f"{name}: '{argument}' needs a 'sampler' with times, of "
-            f"'time_attr'"
+            f"{name}: '{argument}' needs 'time_attr' or a 'sampler' with times"
         )
     if time.is_floating_point() or time.is_complex():
         raise TypeError(

@@ -220,7 +220,7 @@ def _path(op: str, path: Sequence[int], num_relations: int) -> list[int]:
     for relation in path:
         if isinstance(relation, bool) or not isinstance(relation, int):
             raise TypeError(
-                f"{op}: 'path' must hold the numbers of relations "
+                f"{op}: 'path' must hold indices of relations "
                 f'(got {relation!r})'
             )
         if not 0 <= relation < num_relations:

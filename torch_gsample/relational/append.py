@@ -124,8 +124,8 @@ def _stage(old: TableFolder, source: Source) -> Staged:
     for name in source.sql:
         if name not in old.schema:
             raise ValueError(
-                f'append_tables: table {name!r} must be one of the folder '
-                f'{sorted(old.schema)[:20]}'
+                f'append_tables: table {name!r} must exist in the folder '
+                f'(it has {sorted(old.schema)[:20]})'
             )
     columns = {}
     for name, entry in old.fields['tables'].items():
@@ -140,7 +140,7 @@ def _stage(old: TableFolder, source: Source) -> Staged:
     kinds = {time.kind for name, time in times.items() if rows[name]}
     if kinds - {old.time_kind}:
         raise ValueError(
-            f'append_tables: times must be {old.time_kind}, as those of the '
+            f'append_tables: times must be {old.time_kind}, as in the '
             f'folder (got {kind})'
         )
     keys, values = {}, {}
@@ -190,8 +190,8 @@ def _check_columns(
     for column in got:
         if column not in want:
             raise ValueError(
-                f'append_tables: column {column!r} of table {table!r} must be '
-                f'one of the folder ({[*want]})'
+                f'append_tables: column {column!r} of table {table!r} must '
+                f'exist in the folder (it has {[*want]})'
             )
 
 

@@ -92,8 +92,8 @@ class TableFolder:
             want = (entry['rows'], len(names)), dtype
             if (tuple(part.shape), part.dtype) != want:
                 raise ValueError(
-                    f'TableFolder: {files[-1]} must have rows of {want} with '
-                    f'those before (got {tuple(part.shape)}, {part.dtype})'
+                    f'TableFolder: files up to {files[-1]} must have rows of '
+                    f'{want} (got {tuple(part.shape)}, {part.dtype})'
                 )
             self.features.put_tensor(part, name, kind, None)
             parts.append(part)

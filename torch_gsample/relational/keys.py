@@ -127,7 +127,7 @@ class KeyTable:
             )
         if found is not None:
             raise ValueError(
-                f'from_tables: {what} must be in one row (got '
+                f'from_tables: {what} must be unique (got '
                 f'{list(found[2:])} in rows {found[0]} and {found[1]})'
             )
 

@@ -81,8 +81,8 @@ def _refuse_late(what: str, own: Tensor, of: Tensor, time: Tensor) -> None:
         i = int(late.nonzero()[0])
         raise RuntimeError(
             f'RelationalLoader: no row may be later than its seed ('
-            f'{int(late.sum())} {what} are, first {int(own[i])} of a seed at '
-            f'{int(time[of[i]])})'
+            f'{int(late.sum())} {what} are, the first at {int(own[i])} for a '
+            f'seed at {int(time[of[i]])})'
         )
 
 

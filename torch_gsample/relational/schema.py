@@ -181,8 +181,8 @@ def _resolved(
     what = f'{key.name!r} of table {name!r}'
     if key.table not in tables:
         raise ValueError(
-            f'from_tables: {what} refers to table {key.table!r}, which is not '
-            'there'
+            f'from_tables: {what} must refer to an existing table (got '
+            f'{key.table!r})'
         )
     want = tables[key.table].key
     to = key.to or want

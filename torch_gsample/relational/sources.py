@@ -203,8 +203,8 @@ def _replaced(
     for name in known:
         if name not in declared:
             raise ValueError(
-                f'from_tables: the manifest has a table {name!r}, which is '
-                f'not there (there are {sorted(declared)[:20]})'
+                f'from_tables: table {name!r} of the manifest must exist '
+                f'(there are {sorted(declared)[:20]})'
             )
     return known
 

@@ -113,8 +113,8 @@ def find_column(values: Values, table: str, column: str) -> tuple[str, int]:
         if column in names:
             return kind, names.index(column)
     raise ValueError(
-        f'EntityTask: table {table!r} must have a column {column!r} that is '
-        f'no key (it has {[*values.num_names, *values.cat_names]})'
+        f'EntityTask: table {table!r} must have a column {column!r}, not '
+        f'a key (it has {[*values.num_names, *values.cat_names]})'
     )
 
 
@@ -187,6 +187,6 @@ def check_rows(
         i = int(late.nonzero()[0])
         raise ValueError(
             f"RelationalLoader: '{name}' must not be later than 'time' (row "
-            f'{int(row[i])} of table {table!r} is of '
-            f'{int(times[row[i]])}, item {i} of {int(time[i])})'
+            f'{int(row[i])} of table {table!r} has time '
+            f'{int(times[row[i]])}, item {i} has {int(time[i])})'
         )

@@ -90,8 +90,8 @@ class RecentNeighborHook:
             )
         if len(seed_nodes_keys) != len(seed_times_keys):
             raise ValueError(
-                f"{_NEIGHBORS}: 'seed_times_keys' must be as many as "
-                f"'seed_nodes_keys', {len(seed_nodes_keys)} (got "
+                f"{_NEIGHBORS}: 'seed_times_keys' must have one key for "
+                f"each of {len(seed_nodes_keys)} 'seed_nodes_keys' (got "
                 f'{len(seed_times_keys)})'
             )
         self.num_nbrs = list(num_nbrs)

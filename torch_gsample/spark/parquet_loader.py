@@ -299,7 +299,9 @@ def _counts(table: Any, name: str, hops: int, total: int) -> list[int]:
     """The number of items added by each hop; they sum to `total`."""
     counts = _numbers(table, name, hops).tolist()
     if min(counts, default=0) < 0 or sum(counts) != total:
-        raise ValueError(f'{name} is {counts}, not {total} in all')
+        raise ValueError(
+            f'{name} must be at least 0 and sum to {total} (got {counts})'
+        )
     return counts
 
 

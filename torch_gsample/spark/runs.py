@@ -179,8 +179,8 @@ class _Epoch:
             record = read_record(_OP, path)
             if record['seeds'] != seeds:
                 raise ValueError(
-                    f"{_OP}: 'seeds' must be those at the start of "
-                    f'epoch {epoch} (got others, {seeds[0]} of them)'
+                    f"{_OP}: 'seeds' must not change during epoch {epoch} "
+                    f'(got {seeds[0]} other seeds)'
                 )
             self._done.append(record)
 

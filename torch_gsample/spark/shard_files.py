@@ -351,7 +351,7 @@ class _Window(io.RawIOBase):
         """
         first = self._at - self._begin
         if first < 0 or size < 0 or first + size > len(self._data):
-            raise OSError(f'{size} bytes at {self._at} are of no column of it')
+            raise OSError(f'{size} bytes at {self._at} belong to no column')
         self._at += size
         return self._data[first : first + size]
 

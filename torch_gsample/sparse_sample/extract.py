@@ -124,10 +124,13 @@ def masked(matrix: M, mask: Tensor) -> M:
     if is_compiling():
         allow_unknown_lengths()
     edge = mask.nonzero().view(-1)
-    first = torch.zeros(1, dtype=torch.int64, device=matrix.device)
-    before = torch.cat([first, mask.cumsum(0)])
-    indptr = before[as_int64(layout.indptr)].to(layout.indptr.dtype)
-    return with_edges(matrix, indptr, edge)
+    start = as_int64(layout.indptr)
+    if is_compiling():  # passes compute both in one scan
+        first = torch.zeros(1, dtype=torch.int64, device=matrix.device)
+        indptr = torch.cat([first, mask.cumsum(0)])[start]
+    else:  # without a vector of all edges
+        indptr = torch.searchsorted(edge, start)
+    return with_edges(matrix, indptr.to(layout.indptr.dtype), edge)
 
 
 def with_edges(matrix: M, indptr: Tensor, edge: Tensor) -> M:

@@ -80,7 +80,7 @@ def inclusion(
     elif value is not None:
         weight = value
     else:
-        return (k / degree.clamp(min=1)).clamp(max=1)[cols]
+        return select_rows((k / degree.clamp(min=1)).clamp(max=1), cols)
     probs = weight * _scale(matrix, weight, k, value)[cols]
     return torch.where((degree <= k)[cols], 1, probs.clamp(max=1))
 

@@ -19,17 +19,24 @@ from torch_gsample.storage.reading import ReadableFile, page_aligned
 #: Blocks read together: the memory of a call in addition to the cache.
 GROUP = 8192
 
+#: Blocks that a full cache remembers without their data, by its capacity.
+_REFUSED = 8
+
 
 @dataclass(frozen=True)
 class Runs:
-    """Items of a file, grouped into runs within one block.
+    """Items of edges in a file, grouped into runs within one block.
 
     Args:
-        offset (numpy.ndarray): int64 ``[n]``, the file offset of each item.
-        first (numpy.ndarray): int64 ``[num_runs]``, the first item of each.
-        length (numpy.ndarray): int64 ``[num_runs]``, its number of items.
+        position (numpy.ndarray): int64 ``[n]``, the position of each edge.
+            Within a run, offsets differ as positions times the item size.
+        offset (numpy.ndarray): int64 ``[num_runs]``, the file offset of the
+            first item of each run.
+        first (numpy.ndarray): int64 ``[num_runs]``, its index in ``position``.
+        length (numpy.ndarray): int64 ``[num_runs]``, the number of items.
     """
 
+    position: np.ndarray
     offset: np.ndarray
     first: np.ndarray
     length: np.ndarray
@@ -37,11 +44,12 @@ class Runs:
     @property
     def block(self) -> np.ndarray:
         """int64 ``[num_runs]``, the block of each run."""
-        return self.offset[self.first] // BLOCK
+        return self.offset // BLOCK
 
     def take(self, index: np.ndarray | slice) -> 'Runs':
         """Returns a subset of the runs."""
-        return Runs(self.offset, self.first[index], self.length[index])
+        runs = self.offset[index], self.first[index], self.length[index]
+        return Runs(self.position, *runs)
 
 
 class BlockCache:
@@ -49,7 +57,8 @@ class BlockCache:
 
     A block that is used again is marked. For eviction, a hand moves around the
     slots, clears marks and evicts the first unmarked block (the second chance
-    of CLOCK, as in SIEVE).
+    of CLOCK, as in SIEVE). A full cache only takes blocks that were read
+    recently: most blocks are read once, and cost a copy.
 
     Args:
         num_blocks (int): Number of blocks of the file.
@@ -64,6 +73,9 @@ class BlockCache:
         self._block = np.full(self.capacity, -1)
         self._marked = np.zeros(self.capacity, bool)
         self._hand = 0
+        # Blocks that a full cache did not take, and their number.
+        self._refused = page_aligned(num_blocks).view(bool)
+        self._num_refused = 0
 
     def find(self, offset: np.ndarray, out: np.ndarray) -> np.ndarray:
         """Copies items of cached blocks, and marks these blocks.
@@ -109,16 +121,28 @@ class BlockCache:
             block (numpy.ndarray): int64 ``[n]``.
             data (numpy.ndarray): uint8 ``[n * BLOCK]``.
         """
+        data = data.reshape(-1, BLOCK)
+        if self.capacity > 0 and self._block[-1] >= 0:
+            is_known = self._refused[block]
+            self._refuse(block[~is_known])
+            block, data = block[is_known], data[is_known]
         count = min(len(block), self.capacity)
         if count == 0:
             return
-        block, data = block[-count:], data.reshape(-1, BLOCK)[-count:]
+        block, data = block[-count:], data[-count:]
         slot = self._take(count)
         old = self._block[slot]
         self._slot[old[old >= 0]] = 0
         self._block[slot] = block
         self._slot[block] = slot + 1
         self.data.reshape(-1, BLOCK)[slot] = data
+
+    def _refuse(self, block: np.ndarray) -> None:
+        self._num_refused += len(block)
+        if self._num_refused > _REFUSED * self.capacity:
+            self._refused[:] = False
+            self._num_refused = len(block)
+        self._refused[block] = True
 
     def _take(self, count: int) -> np.ndarray:
         order = np.roll(np.arange(self.capacity), -self._hand)
@@ -229,6 +253,7 @@ class BlockReader:
                 )
             address = address[place]
             functions().gsample_copy_runs(
+                pointer(runs.position),
                 pointer(runs.offset),
                 pointer(runs.first),
                 pointer(runs.length),

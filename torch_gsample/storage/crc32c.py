@@ -26,7 +26,7 @@ def functions() -> Any:
         'find_indexed',
         'find_keys',
         'mark_rows',
-        'item_offsets',
+        'find_runs',
         'column_bounds',
         'num_nodes',
         'take_columns',

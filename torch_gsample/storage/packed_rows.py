@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from torch_gsample import _library
-from torch_gsample.storage.crc32c import BLOCK, crc32c
+from torch_gsample.storage.crc32c import BLOCK, crc32c, functions
 from torch_gsample.storage.format import malformed, round_up
 from torch_gsample.storage.reading import page_aligned
 from torch_gsample.storage.scratch_file import ScratchFile
@@ -138,8 +137,7 @@ class PackedRows:
         self._run(call)
 
     def _run(self, call: Any) -> None:
-        function = ctypes.CDLL(str(_library.PATH)).gsample_pack_rows
-        code = function(ctypes.byref(call))
+        code = functions().gsample_pack_rows(ctypes.byref(call))
         if code != 0:
             raise self._file.write_error(code, call.failed)
 

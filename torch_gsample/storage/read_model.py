@@ -128,8 +128,8 @@ class DiskModel:
         measured.
 
         Args:
-            file (FeatureFile): The file; 64 MiB of it are read in order six
-                times, and 256 MiB in large pieces.
+            file (FeatureFile): The file; 64 MiB of it in order and random rows
+                are read six times, in turns, and 256 MiB in large pieces.
             seed (int, optional): The seed of random reads.
             scratch (str or Path, optional): A folder; also measures writes of
                 128 MiB to it.
@@ -141,21 +141,24 @@ class DiskModel:
         piece = max(_PIECE // width, 1)
         out = np.empty((piece, width), np.uint8)
         row_seconds = _row_seconds(out, np.random.default_rng(seed))
-        count = max(min(_SEQUENTIAL // width, len(file)), 1)
-        orders = [np.arange(count)] * _ROUNDS
-        size = count_reads(orders[0], width).size
-        seconds = _timed(file, orders, out)
-        inverse = max(seconds - count * row_seconds, seconds / 4) / size
-        # T = R a + B / b + n c; b includes the cost of requests of 512 KiB.
         count = min(_RANDOM, piece)
-        orders = [
+        random = [
             np.random.default_rng(seed + i).integers(0, len(file), count)
             for i in range(_ROUNDS)
         ]
-        reads = sum((count_reads(distinct(o), width) for o in orders), Reads())
+        order = np.arange(max(min(_SEQUENTIAL // width, len(file)), 1))
+        # In turns: a disk may be faster for less than a second.
+        rounds = [
+            [_read_seconds(file, rows, out) for rows in (order, drawn)]
+            for drawn in random
+        ][1:]  # the first ones check blocks
+        seconds, spread = map(statistics.median, zip(*rounds, strict=True))
+        size = count_reads(order, width).size
+        inverse = max(seconds - len(order) * row_seconds, seconds / 4) / size
+        # T = R a + B / b + n c; b includes the cost of requests of 512 KiB.
+        reads = sum((count_reads(distinct(o), width) for o in random), Reads())
         reads = reads / _ROUNDS
-        seconds = _timed(file, orders, out)
-        rest = seconds - reads.size * inverse - count * row_seconds
+        rest = spread - reads.size * inverse - count * row_seconds
         a = rest / max(reads.requests, 1)
         return cls(
             max(a, 1e-7),
@@ -166,16 +169,13 @@ class DiskModel:
         )
 
 
-def _timed(file: Any, orders: list[np.ndarray], out: np.ndarray) -> float:
-    """Returns the median seconds of reads; the first ones check blocks."""
-    times = []
-    for order in orders:
-        start = time.perf_counter()
-        for at in range(0, len(order), len(out)):
-            part = order[at : at + len(out)]
-            file.read_to(part, out[: len(part)])
-        times.append(time.perf_counter() - start)
-    return statistics.median(times[1:])
+def _read_seconds(file: Any, order: np.ndarray, out: np.ndarray) -> float:
+    """Measures reads of rows, piece by piece."""
+    start = time.perf_counter()
+    for at in range(0, len(order), len(out)):
+        part = order[at : at + len(out)]
+        file.read_to(part, out[: len(part)])
+    return time.perf_counter() - start
 
 
 def _row_seconds(rows: np.ndarray, rng: np.random.Generator) -> float:

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from torch_gsample import _library
+from torch_gsample.storage.crc32c import functions
 
 ENGINES = ('auto', 'io_uring', 'threads')
 #: Reads in flight with threads.
@@ -211,8 +211,7 @@ def _read_ranges(
     fd: int, ranges: np.ndarray, out: np.ndarray, threads: int
 ) -> tuple[int, int]:
     failed = ctypes.c_int64(0)
-    function = ctypes.CDLL(str(_library.PATH)).gsample_read_ranges
-    code = function(
+    code = functions().gsample_read_ranges(
         ctypes.c_int(fd),
         ctypes.c_void_p(ranges.ctypes.data),
         ctypes.c_int64(len(ranges)),

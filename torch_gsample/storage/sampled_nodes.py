@@ -71,7 +71,7 @@ class SampledNodes:
         )
         if not self._nodes:
             raise MemoryError(
-                f'NeighborSampler: no memory to number {len(seeds)} seeds'
+                f'NeighborSampler: not enough memory for {len(seeds)} seeds'
             )
         # Repeated seeds are separate nodes.
         self._limit = len(seeds) + num_nodes if num_trees == 0 else 1 << 62
@@ -145,7 +145,7 @@ class SampledNodes:
         )
         if result == -2:
             raise MemoryError(
-                f'NeighborSampler: no memory to number {most} sampled nodes'
+                f'NeighborSampler: not enough memory for {most} nodes'
             )
         if result == -4:
             raise KeyboardInterrupt

@@ -271,7 +271,7 @@ def locked(path: Path) -> Iterator[None]:
     try:
         if not _takes(lock, path):
             raise BlockingIOError(
-                f'ChunkedGraph: another process appends to {path}, or '
+                f'ChunkedGraph: another process appends to {path} or '
                 'compacts it'
             )
         yield

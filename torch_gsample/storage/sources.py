@@ -120,8 +120,8 @@ def _with_nodes(data: Any, num_nodes: int | None) -> GraphData:
         return Data(edge_index=edge_index, num_nodes=num_nodes)
     if num_nodes is not None:
         raise ValueError(
-            "ChunkedGraph.write: 'num_nodes' is for tensors and files; this "
-            f'graph knows its own (got {num_nodes})'
+            "ChunkedGraph.write: 'num_nodes' must be None for a graph, which "
+            f'has its own (got {num_nodes})'
         )
     return data
 

@@ -18,7 +18,7 @@ def graph(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
-    """Tiles, of which the graph has many."""
+    """Small tiles: the graph has many."""
     monkeypatch.setattr(tiles, 'TILE', 16)
     monkeypatch.setattr(tiles, 'MESSAGES', 100 * 4 * WIDTH)
     # A budget of few KB has rows read chunk by chunk.

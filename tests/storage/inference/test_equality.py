@@ -37,7 +37,7 @@ from torch_gsample.vertex import nn as fused
 
 @pytest.mark.parametrize('name', BASIC)
 def test_basic_models_are_those_in_memory(name, graph, tmp_path):
-    """In float64: what is rounded to float32 in the end is the same."""
+    """In float64: the results rounded to float32 are the same."""
     kind, options = BASIC[name]
     model = basic(kind, **options)
     x = X.double()

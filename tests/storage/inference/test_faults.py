@@ -93,7 +93,7 @@ def test_a_killed_call_goes_on_after_the_last_chunk(graph, tmp_path):
         assert os.listdir(folder) == ['out']
         step += max(step // 4, 1)
     assert killed > 12
-    # Of each layer: at most what it had on disk, and the probe of 16 rows.
+    # Of each layer: at most its rows on disk, and the probe of 16 rows.
     totals = [sum(c) for c in counts]
     assert totals == sorted(totals, reverse=True)
     assert len({*totals}) > 6
@@ -129,7 +129,7 @@ def test_other_arguments_are_refused(graph, tmp_path):
         ({'x': flipped}, 'features'),
         ({'dtype': torch.float16}, 'dtype'),
     ):
-        message = rf'other arguments \(not equal: {name}\).*restart=True'
+        message = rf'other arguments \(different: {name}\).*restart=True'
         with pytest.raises(ValueError, match=message):
             call(**options)
     want = changed(X, EDGES)

@@ -1,4 +1,4 @@
-"""Programs that run on graphs in memory and on disk, and what they return."""
+"""Programs that run on graphs in memory and on disk, and their results."""
 
 import torch
 from torch import Tensor
@@ -121,7 +121,7 @@ def _weighted(A):
 
 
 def flat(value) -> list[Tensor]:
-    """Returns all tensors of what a program returned."""
+    """Returns all tensors in a program's results."""
     if isinstance(value, SparseSample):
         A = value._by_column()
         ids = [x for x in (A.row_ids, A.col_ids) if x is not None]
@@ -138,7 +138,7 @@ def run(program, A, weighted=False, key=3) -> list[Tensor]:
 
 
 def assert_same(out, want):
-    """Bit by bit: what is no number in memory (0 / 0) is none on disk."""
+    """Bit by bit: NaN in memory (0 / 0) is NaN on disk."""
     assert len(out) == len(want)
     for a, b in zip(out, want, strict=True):
         assert a.dtype == b.dtype

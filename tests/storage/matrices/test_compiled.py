@@ -1,4 +1,4 @@
-"""Compiled programs on a graph on disk return what they do uncompiled."""
+"""Compiled programs on a graph on disk equal uncompiled ones."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""What is computed of a graph on disk once is kept, and never of another."""
+"""Derived values of a graph on disk are kept, and used for no other graph."""
 
 import os
 import random

@@ -1,4 +1,4 @@
-"""Programs on a graph on disk return, bit for bit, what they do in memory."""
+"""Programs return the same bits on a graph on disk as in memory."""
 
 import threading
 
@@ -21,7 +21,7 @@ def test_programs_return_what_they_do_in_memory(stored, name, weighted):
     program = programs.PROGRAMS[name]
     B = graph.matrix(cache_bytes=8 << 12)
     want = programs.run(program, A, weighted)
-    for _ in range(2):  # cold, and from what is cached
+    for _ in range(2):  # cold, and cached
         programs.assert_same(programs.run(program, B, weighted), want)
 
 

@@ -114,7 +114,7 @@ def test_items_are_those_of_the_file(dense, monkeypatch, kind, group):
     }[kind]
     out = read_items(
         A._cols.reads.files()[0],
-        Runs(index * 4, np.arange(len(index)), np.ones_like(index)),
+        Runs(index, index * 4, np.arange(len(index)), np.ones_like(index)),
         np.dtype('<i4'),
         MODEL,
         A._cols.counts,

@@ -1,4 +1,4 @@
-"""What a matrix on disk cannot do is an error that says what can."""
+"""Errors of a matrix on disk name a supported alternative."""
 
 import pickle
 
@@ -63,7 +63,7 @@ def test_rows_that_are_not_stored_are_named(tmp_path):
     data = programs.make_data()
     A = programs.on_disk(tmp_path / 'g', data, False, rows=False).matrix()
     for name in programs.BY_ROW:
-        with pytest.raises(ValueError, match=r"stored: write them by 'graph"):
+        with pytest.raises(ValueError, match=r"stored .*'graph\.write"):
             programs.run(programs.PROGRAMS[name], A)
     for name in set(programs.PROGRAMS) - programs.BY_ROW:
         programs.run(programs.PROGRAMS[name], A)

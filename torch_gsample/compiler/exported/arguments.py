@@ -221,7 +221,7 @@ class Arguments:
             [check_rule(rule, range(len(inputs))) for rule in rules],
         )
         if len(out.names) != len(inputs):
-            raise ValueError('each tensor must be that of one argument')
+            raise ValueError('each tensor must belong to one argument')
         return out
 
 

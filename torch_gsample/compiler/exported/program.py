@@ -323,7 +323,7 @@ def _value(source: tuple[str, Any, int], given: list[Tensor]) -> Any:
 
 def _below(value: Any, count: int) -> int:
     if type(value) is not int or not 0 <= value < count:
-        raise ValueError(f'a value is number {value!r} of {count}')
+        raise ValueError(f'an index must be in [0, {count}) (got {value!r})')
     return value
 
 
@@ -340,8 +340,8 @@ def _check_modes(name: str, dtype: str | None = None) -> None:
         )
     if dtype not in (None, _dtype()):
         raise ValueError(
-            f"{name}: torch's default dtype must be {dtype}, as it was "
-            f'exported (got {_dtype()})'
+            f"{name}: torch's default dtype must be {dtype}, as at "
+            f'export (got {_dtype()})'
         )
 
 

@@ -129,7 +129,7 @@ def check_sizes(
             got = ', '.join(f'{text} = {size}' for text, size in used.items())
             raise ValueError(
                 f"{program}: sizes must satisfy '{_text(rule, names)}', as "
-                f'those that it was exported with (got {got})'
+                f'at export (got {got})'
             )
 
 

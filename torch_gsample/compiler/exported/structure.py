@@ -169,7 +169,7 @@ def match(spec: Spec, value: Any, found: Found, name: str) -> None:
         found.lengths.append((name, spec[1], value))
     elif kind == 'constant':
         if type(value) is not type(spec[1]) or value != spec[1]:
-            _wrong(name, f'must be {spec[1]!r}, as it was exported', value)
+            _wrong(name, f'must be {spec[1]!r}, as at export', value)
     elif kind == 'matrix':
         if not isinstance(value, SparseSample):
             _wrong(name, 'must be a SparseSample', value)
@@ -299,8 +299,8 @@ def _parts_of(A: SparseSample, spec: Spec | None = None) -> list[Any]:
     """Returns the parts of a matrix, with only the layouts of a spec."""
     if A._disk is not None:
         raise ValueError(
-            'export: a matrix on disk cannot be an argument of an exported '
-            'program, which has tensors alone: compile it'
+            'export: arguments must be in memory (got a matrix on disk); '
+            'compile the program instead'
         )
     csc, csr = A._csc, A._csr
     if spec is not None:
@@ -367,12 +367,12 @@ def read_spec(value: Any, count: int) -> Spec:
     if kind in ('tensor', 'size', 'length'):
         [number] = rest
         if type(number) is not int or not 0 <= number < count:
-            raise ValueError(f'a value is tensor {number!r} of {count}')
+            raise ValueError(f'an id must be below {count} (got {number!r})')
         return kind, number
     if kind == 'constant':
         [number] = rest
         if number is not None and not isinstance(number, (int, float, str)):
-            raise ValueError(f'a constant is {number!r}')
+            raise ValueError(f'a constant must be plain (got {number!r})')
         return kind, number
     items = tuple([read_spec(item, count) for item in rest[-1]])
     if kind == 'dict':

@@ -115,7 +115,7 @@ def _read(number: Any) -> Any:
     if isinstance(number, dict):
         return float(_one_of(number['float'], ('inf', '-inf', 'nan')))
     if number is not None and not isinstance(number, (bool, int, float)):
-        raise ValueError(f'a number must be one (got {number!r})')
+        raise ValueError(f'a constant must be a number (got {number!r})')
     return number
 
 

@@ -199,7 +199,7 @@ def _forced(
     for site, label in layout.items():
         if label not in ('auto', *known.get(site, ())):
             raise OptionError(
-                f"gsample: 'layout' must choose of {known} (got "
+                f"gsample: 'layout' must be in {known} (got "
                 f'{site!r}: {label!r})'
             )
     return {k: v for k, v in layout.items() if k in offered and v != 'auto'}

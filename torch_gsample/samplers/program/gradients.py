@@ -99,10 +99,9 @@ def check_no_gradients(name: str, sample: Any) -> None:
     if not _detached.get() and requires_grad(sample):
         raise ValueError(
             f'{name}: a sample that requires gradients must be drawn when it '
-            'is used, with the parameters of that step, because '
-            "their location is unknown: set 'num_workers' and "
-            "'prefetch' to 0, freeze the sampler by "
-            "'requires_grad_(False)', or pass them to a "
+            'is used, because the loader does not find its parameters: set '
+            "'num_workers' and 'prefetch' to 0, freeze the sampler with "
+            "'requires_grad_(False)', or pass the parameters to a "
             'ProgramSampler in its program, closure or arguments'
         )
 
@@ -127,14 +126,14 @@ def check_nothing_ahead(
     """
     if prefetch:
         raise ValueError(
-            f"{name}: 'prefetch' must be 0 with a sampler that trains, "
-            f'{sampler!r}, whose batches are differentiated by their caller; '
-            f"or freeze it by 'requires_grad_(False)' (got {prefetch})"
+            f"{name}: 'prefetch' must be 0 with the trainable sampler "
+            f'{sampler!r}, because the caller differentiates its batches; '
+            f"or freeze it with 'requires_grad_(False)' (got {prefetch})"
         )
     if kwargs.get('num_workers') and kwargs.get('filter_per_worker'):
         raise ValueError(
-            f"{name}: 'filter_per_worker' must not be True with a sampler "
-            f'that trains, {sampler!r}: workers send no gradients (got True)'
+            f"{name}: 'filter_per_worker' must not be True with the trainable "
+            f'sampler {sampler!r}: workers send no gradients (got True)'
         )
 
 

@@ -149,8 +149,8 @@ class HGTSampler(ProgramSampler):
         types = self.graph.node_types
         if not self.is_hetero:
             raise ValueError(
-                f"{self._name}: 'data' must have node types, as a HeteroData "
-                'has (got a homogeneous graph)'
+                f"{self._name}: 'data' must be heterogeneous (got a "
+                'homogeneous graph)'
             )
         if not isinstance(fanouts, Mapping):
             sizes = checked_list(self._name, 'num_samples', fanouts)

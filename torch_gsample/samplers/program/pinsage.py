@@ -122,8 +122,8 @@ class PinSAGESampler(WeightedSampler):
         graph, graphs = open_graph(name, relations)
         if not graph.is_hetero:
             raise ValueError(
-                f"{name}: 'relations' must have node types, as a HeteroData "
-                'has (got a homogeneous graph)'
+                f"{name}: 'relations' must be heterogeneous (got a "
+                'homogeneous graph)'
             )
         check_metapath(name, graphs, metapath)
         graphs = {tuple(t): graphs[tuple(t)] for t in metapath}

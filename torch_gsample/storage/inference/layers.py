@@ -262,7 +262,7 @@ def _check_conv(conv: Any, name: str) -> None:
     if not known and x.annotation in (Tensor, 'Tensor'):
         raise ValueError(
             f'infer: layer {name} must take a pair (x_src, x_dst) of rows: '
-            f'{type(conv).__name__} takes those of all nodes'
+            f'{type(conv).__name__} takes the rows of all nodes'
         )
 
 

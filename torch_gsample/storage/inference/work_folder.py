@@ -117,7 +117,7 @@ class WorkFolder:
             ]
             raise ValueError(
                 f'infer: {self.path} was left by a call with other arguments '
-                f'(not equal: {", ".join(wrong)}); give '
+                f'(different: {", ".join(wrong)}); set '
                 "'restart=True' to remove it and start over"
             )
         if left is None or restart:

@@ -148,7 +148,7 @@ class StoredEdges:
         begin = table[:, OFFSET] + places - edge * width
         position = np.ascontiguousarray(position, np.int64)
         offset, first = (empty_vector(position.size).numpy() for _ in range(2))
-        count = functions().gsample_item_offsets(
+        count = functions().gsample_find_runs(
             pointer(position),
             ctypes.c_int64(len(position)),
             pointer(edge),
@@ -158,8 +158,9 @@ class StoredEdges:
             pointer(offset),
             pointer(first),
         )
-        first = first[:count]
-        return Runs(offset, first, np.diff(first, append=len(position)))
+        offset, first = offset[:count], first[:count]
+        length = np.diff(first, append=len(position))
+        return Runs(position, offset, first, length)
 
     def _checked(self, name: str, items: Tensor, position: Any) -> Tensor:
         path = self.path

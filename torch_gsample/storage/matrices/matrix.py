@@ -59,9 +59,8 @@ class StoredMatrix(Deferred):
         if self._rows is None:
             what = 'columns' if by_column else 'rows'
             raise ValueError(
-                f'SparseSample: {name} reads {what} of a matrix on disk that '
-                "are not stored: write them by 'graph.write_rows()', or use "
-                "'A.T', which has them"
+                f'SparseSample: {name} needs stored {what} of a matrix on '
+                "disk: write them with 'graph.write_rows()', or use 'A.T'"
             )
         return self._rows
 
@@ -222,8 +221,8 @@ class StoredMatrix(Deferred):
         plain = isinstance(probs, StoredMatrix) and not probs._steps.steps
         if not plain or probs._cols is not self._cols:
             raise ValueError(
-                f"{name}: 'probs' of a matrix on disk must be None or the "
-                'matrix itself, whose weights are stored (got '
+                f"{name}: 'probs' of a matrix on disk must be None, or the "
+                'matrix itself for its stored weights (got '
                 f'{type(probs).__name__})'
             )
         return probs._steps.is_weighted

@@ -105,7 +105,7 @@ def read_items(
     model: DiskModel,
     counts: ReadCounts,
 ) -> np.ndarray:
-    """Returns the items at the given offsets.
+    """Returns the items of edges.
 
     Args:
         blocks (BlockReader): Reads the file.
@@ -118,7 +118,7 @@ def read_items(
         OSError: If the file cannot be read.
         ValueError: If it is not as it was written.
     """
-    out = empty_array(len(runs.offset), dtype)
+    out = empty_array(len(runs.position), dtype)
     block = runs.block
     order = np.argsort(block, kind='stable')
     runs, block = runs.take(order), block[order]

@@ -153,8 +153,8 @@ class PartitionedFeatures(FeatureStore):
         """
         if total == sys.maxsize:
             raise ValueError(
-                f'{_NAME}: loaders must have a length, as processes exchange '
-                'rows for each of their batches'
+                f'{_NAME}: loaders must have a length, because processes '
+                'exchange rows for each batch'
             )
         self._ahead.clear()
         most, window = max(self._exchange.gather(total)), self._window
@@ -172,7 +172,7 @@ class PartitionedFeatures(FeatureStore):
             yield from part
         if next(rest, None) is not None:
             raise RuntimeError(
-                f'{_NAME}: a loader must have {total} batches, its '
+                f'{_NAME}: a loader must have at most {total} batches, its '
                 'length (it has more)'
             )
 

@@ -86,12 +86,12 @@ def aggregation(call: Any) -> Node:
         raise call.fail('onto existing values')
     nodes = isinstance(src, Node) and isinstance(index, Node)
     if not nodes or index.kind != INDEX:
-        raise call.fail('by other indices than those of destinations')
+        raise call.fail('by indices other than destinations')
     if index.args[0] != recorder.target:
         raise call.fail('over out-edges')
     dim %= blank.rank
     if src.kind not in OF_EDGES or src.row != dim or blank.row != dim:
-        raise call.fail('of other rows than those of edges')
+        raise call.fail('of rows other than edges')
     if name.startswith('scatter') and index.shape != src.shape:
         raise call.fail('of a part of the features')
     return aggregate(_NAMES[reduce], src, recorder.destinations, call)

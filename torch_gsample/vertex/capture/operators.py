@@ -94,7 +94,7 @@ def _clamp(low: Any, node: Node) -> Value:
 def _pow(low: Any, node: Node) -> Value:
     x, exponent = node.args[:2]
     if not isinstance(x, Node) or not is_number(exponent):
-        raise node.fail('torch.pow whose exponent is a tensor')
+        raise node.fail('torch.pow with a tensor as exponent')
     return call('pow', (low.arg(node, 0), float(exponent)), {})
 
 
@@ -108,7 +108,7 @@ def _masked_fill(low: Any, node: Node) -> Value:
 
 def _where(low: Any, node: Node) -> Value:
     if len(node.args) != 3:
-        raise node.fail('torch.where of a condition alone')
+        raise node.fail('torch.where with only a condition')
     return call('where', tuple(low.arg(node, i) for i in range(3)), {})
 
 

@@ -143,8 +143,8 @@ def _of_edges(name: str, values: Any) -> Value:
         raise RuntimeError(f'{name}: must be called in a vertex program')
     if len(items) > 1 or found[0].kind not in _OF_EDGES:
         raise Unsupported(
-            f'{name} takes a comprehension over the edges of a vertex, whose '
-            f'value depends on them, outside of by_type'
+            f'{name} takes a comprehension whose elements depend on the edges '
+            f'of a vertex, outside of by_type'
         )
     tracer: Any = found[0].tracer
     if tracer.group is not None:

@@ -34,8 +34,8 @@ def one_edge(item: Any) -> Iterator[Any]:
         yield item
         if frame[0] is not loop:
             raise Unsupported(
-                'a loop over edges is inside of another one: aggregate the '
-                'inner one'
+                'a loop over edges is nested in another one: aggregate the '
+                'inner loop'
             )
     finally:
         frame.remove(loop)

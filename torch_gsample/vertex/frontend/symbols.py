@@ -105,7 +105,7 @@ class _Each:
     def __getitem__(self, index: Any) -> Any:
         if not isinstance(index, _Position):
             raise Unsupported(
-                'neighbours and edges have no numbers, but those of range(len('
+                'neighbours and edges can be indexed only by range(len('
                 'v.innbs))'
             )
         return self._item
@@ -273,7 +273,7 @@ def _aggregation(tracer: Tracer, name: str) -> Callable[..., Any]:
             )
         if not begun:
             raise Unsupported(
-                f'{name} of a list whose element is not a value of edges: '
+                f'{name} of a list without values of edges: '
                 f'write the comprehension inside {name}(...)'
             )
         if not isinstance(item, Value):

@@ -156,8 +156,8 @@ class Tracer:
             if given is None:
                 names = sorted({n for n, k in self.signature if k == end})
                 raise Unsupported(
-                    f'no features {name!r} are given to '
-                    f'{_WHERE[kind]} (given: {", ".join(names) or "none"})'
+                    f'no features {name!r} of {_WHERE[kind]} '
+                    f'(known: {", ".join(names) or "none"})'
                 )
             if not given.dtype.is_floating_point:
                 raise Unsupported(

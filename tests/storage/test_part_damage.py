@@ -1,0 +1,125 @@
+"""Damage to appended segments and to further directories of a graph."""
+
+import contextlib
+import json
+import os
+
+import numpy as np
+import pytest
+import torch
+
+from tests.storage import disk
+from tests.storage.test_damage import flip, flips
+from tests.storage.test_stripes import write
+from torch_gsample.storage import ChunkedGraph
+from torch_gsample.storage.segments import append_segment
+
+SEGMENT_FILES = (
+    'segments.json',
+    'segment-1/edges-0.bin',
+    'segment-1/time-0.bin',
+)
+
+
+@pytest.fixture(scope='module')
+def appended(tmp_path_factory):
+    """A graph with times, and a segment of three edges and two nodes."""
+    path = tmp_path_factory.mktemp('segment') / 'g'
+    graph = disk.write(path, disk.homogeneous(9, 60), False, True)
+    first = graph.meta.relations[0].num_edges
+    edges = {
+        'col': np.array([9, 10, 3]),
+        'neighbor': np.array([1, 9, 10]),
+        'edge_id': np.arange(first, first + 3),
+        'time': np.array([40, 41, 42]),
+    }
+    with append_segment(path, graph.meta) as writer:
+        writer.add_edges(0, [edges])
+        writer.add_nodes(0, 2, lambda: iter([np.array([30, 31])]))
+    assert len(ChunkedGraph(path).segments.entries) == 1
+    return path
+
+
+@pytest.fixture(scope='module')
+def striped(tmp_path_factory):
+    """A graph in two directories."""
+    folder = tmp_path_factory.mktemp('stripes')
+    return write(folder, disk.homogeneous(9, 60), chunk_bytes=1_000)
+
+
+def assert_cuts_are_found(path, file):
+    """Cuts a file at each point, one after the other."""
+    raw, match = file.read_bytes(), rf'offset \d+: .*{file.name}|{file}'
+    for size in reversed(range(len(raw))):
+        os.truncate(file, size)
+        with pytest.raises(ValueError, match=match):
+            ChunkedGraph(path)
+    file.write_bytes(raw)
+    ChunkedGraph(path)
+
+
+@pytest.mark.parametrize('name', SEGMENT_FILES)
+def test_each_flipped_bit_of_a_segment_is_found(appended, name):
+    for at, mask in flips(appended / name):
+        flip(appended / name, at, mask)
+        with pytest.raises(ValueError, match=rf'{name}, offset \d+: '):
+            ChunkedGraph(appended)
+        flip(appended / name, at, mask)
+    ChunkedGraph(appended)
+
+
+@pytest.mark.parametrize('name', SEGMENT_FILES)
+def test_every_truncation_of_a_segment_is_found(appended, name):
+    assert_cuts_are_found(appended, appended / name)
+
+
+def test_each_flipped_bit_of_a_directory_is_found(striped):
+    file = striped.path.parent / 'disk1/edges-0.bin'
+    for at, mask in flips(file):
+        flip(file, at, mask)
+        with pytest.raises(ValueError, match=rf'{file}, offset \d+: the chec'):
+            ChunkedGraph(striped.path).verify()
+        flip(file, at, mask)
+    ChunkedGraph(striped.path).verify()
+
+
+def test_a_flipped_bit_of_a_stripe_is_found_or_harmless(striped):
+    """Harmless outside the number and the generation, which are compared."""
+    file = striped.path.parent / 'disk1/stripe.json'
+
+    def identity():
+        with contextlib.suppress(ValueError):  # also not UTF-8
+            found = json.loads(file.read_bytes())
+            return found.get('number'), found.get('generation')
+
+    want, found = identity(), 0
+    for at, mask in flips(file):
+        flip(file, at, mask)
+        if identity() == want:
+            ChunkedGraph(striped.path).verify()
+        else:
+            with pytest.raises(ValueError, match=f'{file}, offset 0: '):
+                ChunkedGraph(striped.path)
+            found += 1
+        flip(file, at, mask)
+    assert found > 50
+
+
+@pytest.mark.parametrize('name', ['stripe.json', 'edges-0.bin'])
+def test_every_truncation_of_a_directory_is_found(striped, name):
+    file = striped.path.parent / 'disk1' / name
+    assert_cuts_are_found(striped.path, file)
+
+
+def test_the_rows_of_a_damaged_graph_are_checked(tmp_path):
+    """They are a graph, whose files have checksums of their own."""
+    graph = disk.write(tmp_path / 'g', disk.homogeneous(9, 60), False, False)
+    graph.write_rows()
+    (folder,) = (tmp_path / 'g.derived').glob('*/rows')
+    for name in ('meta.json', 'edges-0.bin', 'edges-0.crc'):
+        file = folder / name
+        for at, mask in list(flips(file))[:70]:
+            flip(file, at, mask)
+            with pytest.raises(ValueError, match=rf'{file}, offset \d+: '):
+                graph.matrix().random_walk(torch.arange(9), 3)
+            flip(file, at, mask)

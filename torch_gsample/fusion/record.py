@@ -171,18 +171,57 @@ def _plan(
         whole = forward(*args, **kwargs)
     if not recorder.calls:
         raise PlanError('none of its layers was called')
-    steps = _steps(recorder.calls, whole)
+    plans = _plans(recorder.calls, whole)
     whole = tree_map(_copy, whole)
     recorder.calls.clear()
+    for plan in plans:
+        try:
+            if isinstance(plan, PlanError):
+                raise plan
+            _test(state, plan, forward, args, kwargs, whole)
+        except Exception as error:
+            failure = error
+        else:
+            return plan
+    raise failure
+
+
+def _plans(
+    calls: list[_Recorded], whole: Any
+) -> list[list[Step] | PlanError]:
+    """Returns plans of calls, or why there is none; the smallest come first.
+
+    Nothing is known of outputs that no path of the autograd graph reaches.
+    Few models read them: the last `HeteroConv` computes all node types.
+    """
+    out: list[list[Step] | PlanError] = []
+    for unreached in (0, ALL):
+        try:
+            plan: Any = _steps(calls, whole, unreached)
+        except PlanError as error:
+            plan = error
+        if plan not in out:
+            out.append(plan)
+    return out
+
+
+def _test(
+    state: State,
+    steps: list[Step],
+    forward: Callable[..., Any],
+    args: Any,
+    kwargs: Any,
+    whole: Any,
+) -> None:
+    """Tests whether a plan computes the first rows of the whole batch."""
+    call = BlockCall(state, steps)
+    call.is_trial = True
     try:
-        call = BlockCall(state, steps)
-        call.is_trial = True
         with torch.enable_grad(), _without_values(), call:
             out = forward(*args, **kwargs)
     except UnseenRowsError as error:
         raise PlanError(str(error).split(': take')[0]) from None
     _compare(out, whole)
-    return steps
 
 
 def _perturbed(model: nn.Module) -> dict[Tensor, Tensor]:
@@ -241,9 +280,12 @@ def _are_close(x: Tensor, y: Tensor) -> bool:
 # Levels ######################################################################
 
 
-def _steps(calls: list[_Recorded], whole: Any) -> list[Step]:
+def _steps(
+    calls: list[_Recorded], whole: Any, unreached: int
+) -> list[Step]:
     out = []
-    for call, level in zip(calls, _levels(calls, whole), strict=True):
+    levels = _levels(calls, whole, unreached)
+    for call, level in zip(calls, levels, strict=True):
         shown = None if call.num_hops is None else level
         name, depth = call.layer.name, call.depth
         # With so many hops, the trial was on all edges of the batch.
@@ -333,12 +375,14 @@ def _has(out: Any, whole: Any, count: int) -> bool:
     )
 
 
-def _levels(calls: list[_Recorded], whole: Any) -> list[int]:
+def _levels(
+    calls: list[_Recorded], whole: Any, unreached: int
+) -> list[int]:
     """Returns the number of hops up to which each layer's output is read.
 
     Of each node of the autograd graph, the most layers on a path from the
-    outputs of the model; layers that run on whole batches read all. What no
-    path reaches, nothing is known of: all of it is computed. A layer has one
+    outputs of the model, or from what no path reaches, with ``unreached`` hops
+    of it read; layers that run on whole batches read all. A layer has one
     level for its outputs of all node types: that of those which are read.
     """
     roots = [
@@ -354,7 +398,7 @@ def _levels(calls: list[_Recorded], whole: Any) -> list[int]:
         for node in call.nodes:
             costs[node] = ALL if call.form is None else call.depth
             if not is_read:
-                level[node] = ALL
+                level[node] = unreached
     for node in reversed(_order([*roots, *costs])):
         below = level.get(node, 0) + costs.get(node, 0)
         for parent, _ in node.next_functions:

@@ -7,6 +7,10 @@ take turns on one thread with the same weights; times are processor time.
 
     python benchmark/block_layers.py --markdown table.md
 
+Layers of `NORMALISED` and `HOPS` need degrees or edges that PyG's layers do
+not find in a block: the third column has the fused model on all edges instead.
+Those of `HOPS` are a model of one layer, which reads three hops.
+
 `products` is the fraction of the fused time in matrix products, `GFLOP` are
 the operations of these products per step, fused and for PyG's layers on
 blocks. A batch without blocks, or a model that computes whole batches, is an
@@ -46,20 +50,56 @@ LAYERS: dict[str, Callable[[int], Any]] = {
     'GCNConv': lambda c: pyg.GCNConv(c, WIDTH),
     'SAGEConv': lambda c: pyg.SAGEConv(c, WIDTH),
 }
+#: Layers that normalise by degrees.
+NORMALISED: dict[str, Callable[[int], Any]] = {
+    'LGConv': lambda c: Behind(c, pyg.LGConv()),
+    'GCN2Conv': lambda c: Behind(c, pyg.GCN2Conv(WIDTH, 0.1), 2),
+    'FAConv': lambda c: Behind(c, pyg.FAConv(WIDTH), 2),
+    'ARMAConv': lambda c: pyg.ARMAConv(c, WIDTH),
+    'EGConv': lambda c: pyg.EGConv(c, WIDTH, ['symnorm'], HEADS),
+}
+#: Layers of three hops.
+HOPS: dict[str, Callable[[int], Any]] = {
+    'SGConv': lambda c: Behind(c, pyg.SGConv(WIDTH, WIDTH, 3)),
+    'SSGConv': lambda c: Behind(c, pyg.SSGConv(WIDTH, WIDTH, 0.1, 3)),
+    'TAGConv': lambda c: Behind(c, pyg.TAGConv(WIDTH, WIDTH, 3)),
+    'APPNP': lambda c: Behind(c, pyg.APPNP(3, 0.1)),
+    'MixHopConv': lambda c: Behind(c, pyg.MixHopConv(WIDTH, 64, [0, 1, 2, 3])),
+}
 #: Layers with one feature tensor as input, of which they compute a part.
 _SQUARE = pyg.GCNConv, pyg.PNAConv
 
 
+class Behind(nn.Module):
+    """A layer of some features after a linear one.
+
+    Args:
+        channels (int): The features.
+        conv (MessagePassing): The layer.
+        times (int): How often it takes them, with different meanings.
+    """
+
+    def __init__(self, channels: int, conv: Any, times: int = 1):
+        super().__init__()
+        self.lin, self.conv = nn.Linear(channels, WIDTH), conv
+        self.times = times
+
+    def forward(self, x: Tensor, edge_index: Any) -> Tensor:
+        """Returns a row for each vertex."""
+        return self.conv(*[self.lin(x)] * self.times, edge_index)
+
+
 class Model(nn.Module):
-    """Three layers.
+    """Layers.
 
     Args:
         make (Callable): Makes a layer of some features.
+        count (int, optional): Number of layers.
     """
 
-    def __init__(self, make: Callable[[int], Any]):
+    def __init__(self, make: Callable[[int], Any], count: int = 3):
         super().__init__()
-        widths = FEATURES, WIDTH, WIDTH
+        widths = (FEATURES, WIDTH, WIDTH)[:count]
         self.layers = nn.ModuleList([make(width) for width in widths])
 
     def forward(self, x: Tensor, edge_index: Any) -> Tensor:
@@ -91,7 +131,11 @@ def batch_of(seeds: int) -> Any:
 
 
 def steps_of(
-    make: Callable[[int], Any], batch: Any, seeds: int
+    make: Callable[[int], Any],
+    batch: Any,
+    seeds: int,
+    count: int = 3,
+    is_exact: bool = True,
 ) -> dict[str, Callable[[int], object]]:
     """Returns the compared steps by name.
 
@@ -99,6 +143,9 @@ def steps_of(
         make (Callable): Makes a layer of some features.
         batch (Any): The batch.
         seeds (int): Its number of seeds.
+        count (int, optional): Number of layers.
+        is_exact (bool, optional): Whether PyG's layers on blocks compute the
+            same; otherwise, the fused model runs on all edges.
 
     Raises:
         ValueError: If the fused model would compute more than blocks.
@@ -110,7 +157,7 @@ def steps_of(
             f'model is alive (got edges of type {type(edges).__name__})'
         )
     torch.manual_seed(12)
-    theirs = Model(make)
+    theirs = Model(make, count)
     ours = copy.deepcopy(theirs)
     fusion = fuse(ours, min_nodes=0, verbose=False)
     ours(batch.x, edges)
@@ -128,13 +175,16 @@ def steps_of(
     def step_of(model: Model, call: Callable[[], Tensor]) -> Any:
         def step(_: int) -> object:
             loss = call()[:seeds].square().mean()
-            return torch.autograd.grad(loss, list(model.parameters()))
+            parameters = list(model.parameters())
+            return torch.autograd.grad(loss, parameters, allow_unused=True)
 
         return step
 
     return {
         'fused': step_of(ours, lambda: ours(batch.x, edges)),
-        'blocks': step_of(theirs, lambda: theirs.on_blocks(batch.x, blocks)),
+        'blocks': step_of(theirs, lambda: theirs.on_blocks(batch.x, blocks))
+        if is_exact
+        else step_of(ours, lambda: ours(batch.x, plain)),
         'PyG': step_of(theirs, lambda: theirs(batch.x, plain)),
     }
 
@@ -159,7 +209,8 @@ def operations(step: Callable[[int], object]) -> str:
 def main(arguments: list[str] | None = None) -> None:
     """Prints the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument('--layers', nargs='*', default=list(LAYERS))
+    known = LAYERS | NORMALISED | HOPS
+    parser.add_argument('--layers', nargs='*', default=list(known))
     parser.add_argument('--seeds', type=int, default=1024)
     parser.add_argument('--rounds', type=int, default=9)
     parser.add_argument('--seconds', type=float, default=20.0)
@@ -168,11 +219,12 @@ def main(arguments: list[str] | None = None) -> None:
     args = parser.parse_args(arguments)
     torch.set_num_threads(args.threads)
     batch = batch_of(args.seeds)
-    columns = ['layer', 'fused ms', 'PyG on blocks ms', 'PyG ms', 'blocks']
+    columns = ['layer', 'fused ms', 'on blocks or all', 'PyG ms', 'blocks']
     columns += ['PyG', 'products', 'GFLOP', 'load']
     report = Report(f'Steps on exact blocks: {machine()}', columns)
     for name in args.layers:
-        steps = steps_of(LAYERS[name], batch, args.seeds)
+        count, is_exact = 1 if name in HOPS else 3, name in LAYERS
+        steps = steps_of(known[name], batch, args.seeds, count, is_exact)
         share = [products(steps['fused']) for _ in range(2)][1]
         work = [operations(steps[k]) for k in ('fused', 'blocks')]
         times = compare(

@@ -262,13 +262,25 @@ def test_a_layer_in_lower_precision_takes_a_block():
     torch.testing.assert_close(got.float(), want, rtol=0.05, atol=0.05)
 
 
+@pytest.mark.parametrize('options', [{}, {'static_shapes': True}])
+@pytest.mark.parametrize('steps', [1, 2, 5])
+def test_propagation_takes_the_block_of_its_last_step(options, steps):
+    batch = batch_of(**options)
+    layer = nn.APPNP(steps, 0.2)
+    for weight in (None, batch.weight):
+        want = layer(batch.x, batch.edge_index, weight)
+        for block in batch.blocks:
+            rows = batch.blocks.level(block.level + steps - 1).num_src
+            got = layer(batch.x[:rows], block, weight)
+            torch.testing.assert_close(got, want[: block.num_dst])
+
+
 # Which batches have blocks ###################################################
 
 
 def test_a_batch_that_is_not_hop_by_hop_has_no_blocks():
     data = graph()
     for options in (
-        {'subgraph_type': 'induced'},
         {'subgraph_type': 'bidirectional'},
         {'transform': AddSelfLoops()},
         {'transform': AddSelfLoops(), 'num_workers': 1},
@@ -279,6 +291,19 @@ def test_a_batch_that_is_not_hop_by_hop_has_no_blocks():
     sampler = LadiesSampler(data, [8, 8], seed=0)
     loader = NeighborLoader(data, sampler=sampler, batch_size=16)
     assert 'blocks' not in next(iter(loader))
+
+
+def test_an_induced_subgraph_has_a_block_of_all_nodes_and_one_of_seeds():
+    """Edges of seeds come from any node: only the last layer has fewer."""
+    batch = batch_of(subgraph_type='induced')
+    count, few = batch.num_nodes, int((batch.edge_index[1] < 16).sum())
+    assert [b.size for b in batch.blocks] == [(count, count), (count, 16)]
+    assert [b.num_edges for b in batch.blocks] == [batch.num_edges, few]
+    other = batch.clone()
+    del other.blocks
+    other.edge_index = batch.edge_index.flip(1)  # not by column
+    add_blocks(other, is_known=False)
+    assert 'blocks' not in other
 
 
 def shuffled(out):
@@ -354,7 +379,9 @@ def test_errors_of_blocks_name_the_rule():
     with pytest.raises(ValueError, match=r'each of the .* edges of the batch'):
         blocks[1].in_degree(torch.ones(3))
     with pytest.raises(TypeError, match=r"APPNP: 'edge_index' must be that"):
-        nn.APPNP(2, 0.1)(batch_of().x, blocks[0])
+        nn.APPNP(2, 0.1, dropout=0.5)(batch_of().x, blocks[0])
+    with pytest.raises(ValueError, match=r"'x' must have a row for each of"):
+        nn.APPNP(2, 0.1)(batch_of().x[:50], blocks[2])
     assert repr(blocks) == 'Blocks(3)'
     assert isinstance(blocks[0], Block)
     assert repr(blocks[2]).startswith('Block(num_src=')

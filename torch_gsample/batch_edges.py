@@ -5,8 +5,9 @@ are a prefix: what :mod:`torch_gsample.block` makes blocks of.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any
 
 import torch
@@ -69,7 +70,8 @@ class BatchEdges:
     @cached_property
     def csc(self) -> CSC:
         """The columns of all edges: int32 where it suffices."""
-        return self._columns(self.num_src[-1], self.num_dst[-1])
+        with torch.inference_mode(False):  # training may use them later
+            return self._columns(self.num_src[-1], self.num_dst[-1])
 
     @property
     def edge_index(self) -> Tensor:
@@ -78,8 +80,9 @@ class BatchEdges:
             return self._edge_index
         if self._made is None:
             csc = self.csc  # in the order of edges, as they are by column
-            ends = csc.indices.long(), csc.col(torch.int64)
-            self._made = torch.stack(ends)
+            with torch.inference_mode(False):
+                ends = csc.indices.long(), csc.col(torch.int64)
+                self._made = torch.stack(ends)
         return self._made
 
     def has(self, edge_index: Any) -> bool:
@@ -118,16 +121,27 @@ class BatchEdges:
 
     def degree(self, weight: Tensor | None, loop: float | None) -> Tensor:
         """Returns what :meth:`Block.in_degree` does, of all nodes."""
+        if weight is None:
+            return self._count if loop is None else self._count_with_loops
         if loop is None:
-            return self.csc.degree() if weight is None else self._sum(weight)
+            return self._sum(weight)
         row, col = self.edge_index
         own = (row == col).nonzero().view(-1)
-        if weight is None:
-            count = col[own].bincount(minlength=self.num_dst[-1])
-            return self.csc.degree() + 1 - count.to(self.csc.indptr.dtype)
         loops = weight.new_full((self.num_dst[-1],), loop)
         loops = loops.index_put((row[own],), weight[own])
         return loops + self._sum(weight.index_fill(0, own, 0))
+
+    @cached_property
+    def _count(self) -> Tensor:
+        with torch.inference_mode(False):
+            return self.csc.degree()
+
+    @cached_property
+    def _count_with_loops(self) -> Tensor:
+        with torch.inference_mode(False):
+            row, col = self.edge_index
+            own = col[row == col].bincount(minlength=self.num_dst[-1])
+            return self._count + 1 - own.to(self._count.dtype)
 
     def _sum(self, weight: Tensor) -> Tensor:
         """Returns the sum of a value of each edge, by column."""
@@ -139,11 +153,29 @@ class BatchEdges:
         value = self.csc.in_columns(weight)
         return torch.segment_reduce(value, 'sum', offsets=offsets)
 
+    def with_loops(self, looped: Tensor) -> tuple['BatchEdges', Tensor]:
+        """Returns these edges with self-loops, by column, and their order.
+
+        The loops of the last hop's nodes are the edges of one hop more.
+
+        Args:
+            looped (torch.Tensor): ``[2, num_edges]``, edges with loops.
+        """
+        src, dst, _ = self.counts
+        size = self.num_src[-1], self.num_dst[-1]
+        csc = CSC.from_coo(looped[0], looped[1], *size)
+        assert csc.edge_id is not None
+        ends = csc.indptr[self.num_dst].tolist()
+        counts = [end - start for start, end in pairwise([0, *ends])]
+        order, csc = csc.edge_id.long(), replace(csc, edge_id=None)
+        return BatchEdges(None, (*src, 0), (*dst, 0), counts, csc=csc), order
+
     def transposed(self, num_src: int, num_dst: int, num_edges: int) -> CSC:
         """Returns the first edges by source, made once."""
         key = num_src, num_dst, num_edges
         if key not in self._transposed:
-            self._transposed[key] = self.columns(*key).transpose()
+            with torch.inference_mode(False):
+                self._transposed[key] = self.columns(*key).transpose()
         return self._transposed[key]
 
     def map(self, function: Callable[[Tensor], Tensor]) -> 'BatchEdges':

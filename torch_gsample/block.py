@@ -94,7 +94,8 @@ class Block:
                 f'{edges.num_edges[-1]} edges of the batch (got shape '
                 f'{list(weight.shape)})'
             )
-        return edges.degree(weight, loop)[: self.num_src]
+        total = edges.degree(weight, loop)[: self.num_src]
+        return total.clone() if weight is None else total
 
     def pair(self, x: Any) -> tuple[Tensor, Any]:
         """Returns the features of sources and of destinations.

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import re
 import warnings
 
 import numpy as np
@@ -102,6 +103,19 @@ READS = {
     'argmax over all dimensions': lambda out, batch: out.argmax(),
     'softmax over dimension 0': lambda out, batch: out.softmax(0),
     'matmul over the rows': lambda out, batch: torch.ones(3, 12) @ out,
+    'matmul in batches': lambda out, batch: out @ torch.ones(3, 5, 2),
+    'matmul with a tensor of 7 rows': lambda out, batch: (
+        out[:, None] @ torch.ones(7, 5, 2)
+    ),
+    'matmul over the rows of many': lambda out, batch: (
+        torch.ones(1, 3, 12) @ out.unsqueeze(0)
+    ),
+    'addmm over the rows of another': lambda out, batch: torch.addmm(
+        torch.ones(12, 2), out, torch.ones(5, 2)
+    ),
+    'addmm over the rows': lambda out, batch: torch.addmm(
+        out, torch.ones(12, 5), torch.ones(5, 5)
+    ),
     '.T': lambda out, batch: out.T,
     '.data': lambda out, batch: out.data,
     't': lambda out, batch: out.t(),
@@ -155,7 +169,7 @@ def test_rows_that_were_not_computed_are_not_read(what, out, batch):
     with pytest.raises(IndexError, match='fuse: ') as error:
         READS[what](out, batch)
     text = str(error.value)
-    assert what.split(' without')[0] in text
+    assert re.split(' without| of many| of another', what)[0] in text
     assert f'of the {batch.num_nodes} rows of the output of layer' in text
     assert f'the first {batch.batch_size} were computed' in text
     assert "'convs.2' (SAGEConv)" in text
@@ -183,6 +197,21 @@ KEPT = {
     'normalized': lambda out, n: F.normalize(out, dim=-1)[:n],
     'permuted': lambda out, n: out.view(-1, 5, 1).permute(0, 2, 1)[:n],
     'projected': lambda out, n: (out @ torch.ones(5, 2))[:n],
+    'projected with others': lambda out, n: torch.addmm(
+        out, out, torch.ones(5, 5), beta=0.5
+    )[:n],
+    'projected with a bias': lambda out, n: torch.addmm(
+        torch.ones(2), out, torch.ones(5, 2)
+    )[:n],
+    'projected stacks': lambda out, n: (
+        torch.stack([out, out]) @ torch.arange(50.0).view(2, 5, 5)
+    )[1][:n],
+    'a matrix of each row': lambda out, n: (
+        out.view(-1, 1, 5) @ torch.arange(10.0).view(1, 5, 2)
+    )[:n],
+    'matrices of rows': lambda out, n: (
+        out.view(-1, 5, 1) @ out.view(-1, 1, 5)
+    )[:n],
 }
 
 

@@ -42,5 +42,5 @@ def test_a_model_on_whole_batches_is_an_error(block_layers):
     batch = block_layers.batch_of(16)
     with pytest.raises(ValueError, match='each layer must compute its block'):
         block_layers.steps_of(
-            lambda c: block_layers.pyg.TAGConv(c, 128), batch, 16
+            lambda c: block_layers.pyg.ChebConv(c, 128, 3), batch, 16
         )

@@ -183,8 +183,8 @@ EXACT = {
 }
 #: As above, and some layers run on the whole batch.
 OPAQUE = {
-    'tag': (
-        lambda: two_layers(pyg.TAGConv),
+    'cheb': (
+        lambda: two_layers(partial(pyg.ChebConv, K=3)),
         homogeneous,
         seeds,
     ),

@@ -1,5 +1,6 @@
 """Calls of fused models, and of their layers, thread by thread."""
 
+import functools
 import importlib
 import inspect
 import threading
@@ -10,8 +11,15 @@ from typing import Any, NamedTuple
 from torch import Tensor, nn
 from torch_geometric.nn.conv import MessagePassing
 
-from torch_gsample.block import Block, HeteroBlock
-from torch_gsample.fusion.forms import FORMS, PlanError, block_at, edges_of
+from torch_gsample.block import HeteroBlock
+from torch_gsample.fusion.forms import (
+    FORMS,
+    PlanError,
+    block_at,
+    blocks_of,
+    edges_of,
+)
+from torch_gsample.fusion.hops import Hops, with_norm, without_norm
 from torch_gsample.fusion.row_rules import tensors_of
 from torch_gsample.fusion.rows import FirstRows, Origin, first_rows, plain_tree
 from torch_gsample.loader.batch_edge_index import marked_edges
@@ -87,12 +95,16 @@ class Step(NamedTuple):
         form (str, optional): Its form of :data:`FORMS`; None if it runs on
             the whole batch.
         note (str): The reason.
+        num_hops (int): The hops that it reads.
+        limit (int, optional): The most hops of a batch; None for any.
     """
 
     layer: str
     level: int | None
     form: str | None
     note: str = ''
+    num_hops: int = 1
+    limit: int | None = None
 
 
 @dataclass(eq=False)
@@ -143,8 +155,10 @@ class Call:
         self.state = state
         #: Whether a layer is running; layers inside it are not handled.
         self.in_layer = False
-        #: The block whose destinations the layer's messages go to.
-        self.block: Block | None = None
+        #: The blocks whose destinations the layer's messages go to.
+        self.hops: Any = None
+        #: Number of propagations of layers.
+        self.num_propagations = 0
 
     def __enter__(self) -> Any:
         self._before, current.call = current.call, self
@@ -174,7 +188,12 @@ class Call:
         return forward(*args, **kwargs)
 
     def run_form(
-        self, form: str, forward: Any, values: dict[str, Any], block: Any
+        self,
+        form: str,
+        forward: Any,
+        values: dict[str, Any],
+        level: int,
+        num_hops: int = 1,
     ) -> Any:
         """Calls a layer in one of :data:`FORMS`.
 
@@ -182,15 +201,22 @@ class Call:
             form (str): The form.
             forward (Callable): The layer.
             values (Dict[str, Any]): Its arguments by name.
-            block (Block or HeteroBlock): What it reads and computes.
+            level (int): The last hop whose nodes it computes.
+            num_hops (int, optional): The hops that it reads.
         """
+        edges = edges_of(values)
+        first = level if form == 'block' else level + num_hops - 1
+        block = block_at(edges, first)
         values = FORMS[form](values, block)
-        if form == 'rows' and block.num_dst < block.num_src:
-            self.block = block
+        if form in ('rows', 'all_edges'):
+            given = values['edge_index']
+            at = functools.partial(block_at, edges)
+            self.hops = Hops(at, level, num_hops, given)
+        norm = self.hops.norm if form == 'all_edges' else without_norm
         try:
-            return plain_tree(forward(**values))
+            return plain_tree(with_norm(forward, norm)(**values))
         finally:
-            self.block = None
+            self.hops = None
 
 
 class BlockCall(Call):
@@ -227,9 +253,15 @@ class BlockCall(Call):
             raise PlanError(f'the edges of {layer} are not those of a batch')
         if layer.has_batch_norm and self.state.statistics == 'all':
             self._check_norms(module, layer)
+        if step.limit and blocks_of(edges).num_hops > step.limit:
+            raise PlanError(
+                f'{layer} reads {step.num_hops} hops, and was tested on '
+                f'batches of {step.limit}'
+            )
         block = block_at(edges, step.level)
+        form, hops = step.form, step.num_hops
         try:
-            out = self.run_form(step.form, forward, values, block)
+            out = self.run_form(form, forward, values, step.level, hops)
         except PlanError as error:
             raise PlanError(f'{layer}: {error}') from None
         if isinstance(block, HeteroBlock):
@@ -289,7 +321,7 @@ def recomputed(
             step
             for step in steps
             if step.level is not None
-            and block_at(edges, step.level).num_src == rows
+            and block_at(edges, step.level + step.num_hops - 1).num_src == rows
         }
     return BlockCall(state, list(steps)) if len(steps) == 1 else None
 

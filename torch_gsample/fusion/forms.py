@@ -13,6 +13,7 @@ from torch import Tensor
 from torch_gsample.block import Block, Blocks, HeteroBlock
 from torch_gsample.fusion.rows import FirstRows, plain
 from torch_gsample.loader.batch_edge_index import BatchEdgeIndex
+from torch_gsample.vertex.kernels.layouts import known_block
 from torch_gsample.vertex.nn.fusible import both_ends
 
 
@@ -114,6 +115,14 @@ def as_square(values: Arguments, block: Block) -> Arguments:
     return _of_edges(values, block, lambda x: first(x, max(block.size)))
 
 
+def as_square_of_all_edges(values: Arguments, block: Block) -> Arguments:
+    """For layers that normalise all edges by degrees."""
+    if isinstance(values.get('x'), (tuple, list)):
+        raise PlanError('x is not a tensor')
+    rows = max(block.size)
+    return _of_edges(values, block, lambda x: first(x, rows), is_cut=False)
+
+
 def as_dicts(values: Arguments, block: HeteroBlock) -> Arguments:
     """For layers with dicts of all types, which compute all sources."""
     out = dict(values)
@@ -127,60 +136,31 @@ def as_dicts(values: Arguments, block: HeteroBlock) -> Arguments:
     return out
 
 
-#: The forms by name; the first one that is right is taken. In ``rows``,
-#: messages go to the destinations alone (:func:`to_destinations`).
+#: The forms by name; the first one that is right is taken. In ``rows``
+#: and ``all_edges``, each propagation has a block of :class:`Hops`.
 FORMS: dict[str, Callable[[Arguments, Any], Arguments]] = {
     'block': as_block,
     'pair': as_pair,
+    'all_edges': as_square_of_all_edges,
     'rows': as_square,
     'square': as_square,
     'dicts': as_dicts,
 }
 
 
-def forms_for(edges: Any, is_fused: bool) -> list[str]:
+def forms_for(edges: Any, is_fused: bool, normalizes: bool) -> list[str]:
     """Returns the forms that a layer may have, in the order of preference.
 
     Args:
         edges (Any): The result of :func:`edges_of`.
         is_fused (bool): Whether the layer is one of ours.
+        normalizes (bool): Whether it may call ``gcn_norm``.
     """
-    others = (
-        ['dicts'] if isinstance(edges, dict) else ['pair', 'rows', 'square']
-    )
+    others = ['dicts']
+    if not isinstance(edges, dict):
+        others = ['pair', 'rows', 'square']
+        others += ['all_edges'] if normalizes else []
     return ['block', *others] if is_fused else others
-
-
-def to_destinations(
-    layer: Any, size: Any, values: Arguments, block: Block
-) -> Arguments:
-    """Returns the arguments of ``propagate`` for a block's destinations.
-
-    Vertex values that messages read become pairs, with the first rows as
-    destinations. Other values do not change: if that is wrong, the layer fails
-    its trial, by an error or a difference.
-
-    Args:
-        layer (MessagePassing): The layer.
-        size (Tuple[int, int], optional): The argument ``size``.
-        values (Dict[str, Any]): The other arguments.
-        block (Block): The block.
-
-    Raises:
-        PlanError: If ``size`` is not that of the block's sources.
-    """
-    rows = block.num_src
-    if size is not None and tuple(size) != (rows, rows):
-        raise PlanError(f'messages go from {size[0]} to {size[1]} rows')
-    out: Arguments = dict(values, size=block.size)
-    for name, value in values.items():
-        ends = {f'{name}_i', f'{name}_j'} & set(layer._user_args)
-        if ends and isinstance(value, Tensor):
-            dim = layer.node_dim % value.dim()
-            first = value.narrow(dim, 0, block.num_dst)
-            shared = both_ends(value, block.num_dst) if dim == 0 else None
-            out[name] = shared or (value, first)
-    return out
 
 
 def first(x: Tensor, count: int) -> Tensor:
@@ -213,7 +193,10 @@ def _ends(x: Any, block: Block) -> Any:
 
 
 def _of_edges(
-    values: Arguments, block: Block, narrowed: Callable[[Tensor], Any]
+    values: Arguments,
+    block: Block,
+    narrowed: Callable[[Tensor], Any],
+    is_cut: bool = True,
 ) -> Arguments:
     """Narrows what belongs to edges or nodes: other tensors are unknown.
 
@@ -222,6 +205,7 @@ def _of_edges(
         block (Block): The block.
         narrowed (Callable): Returns what the layer gets for a tensor with a
             row for each node.
+        is_cut (bool, optional): Whether it gets only the block's edges.
     """
     out = dict(values)
     num_edges, num_nodes = block.edges.num_edges[-1], block.edges.num_src[-1]
@@ -229,11 +213,11 @@ def _of_edges(
         if not isinstance(value, Tensor) or not value.dim():
             continue
         if name == 'edge_index':
-            out[name] = value.plain[:, : block.num_edges]  # type: ignore
+            out[name] = known_block(block) if is_cut else value.plain  # type: ignore
         elif value.shape[0] == num_edges and (
             name.startswith('edge_') or num_edges != num_nodes
         ):
-            out[name] = value[: block.num_edges]
+            out[name] = value[: block.num_edges] if is_cut else value
         elif name == 'x' or _has_rows(value, num_nodes):
             out[name] = narrowed(value)
         else:

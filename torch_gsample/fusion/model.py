@@ -123,7 +123,7 @@ nodes
             unfuse(module)
     state = State(min_nodes, statistics, verbose, type(model).__name__)
     for name, module in list(_layers(model)):
-        ours = _FUSED.get(type(module))
+        ours = _ours(module)
         note = '' if ours is not None else 'no messages were captured yet'
         layer = layer_of(name or 'model', module, note)
         state.layers.append(layer)
@@ -148,6 +148,13 @@ def unfuse(model: nn.Module) -> None:
     """
     for module in list(model.modules()):
         restore_class(module)
+
+
+def _ours(module: nn.Module) -> Any:
+    """Returns our class for a layer, if it computes all of the layer."""
+    if isinstance(module, pyg_nn.APPNP) and module.dropout:
+        return None  # with dropout of edges, messages alone are fused
+    return _FUSED.get(type(module))
 
 
 def _layers(model: nn.Module) -> Iterator[tuple[str, Any]]:

@@ -21,7 +21,7 @@ from torch_gsample.fusion.classes import (  # pickles of 0.2.0 read _restore
     Fused,
     _restore,  # noqa: F401
 )
-from torch_gsample.fusion.forms import PlanError, to_destinations
+from torch_gsample.fusion.forms import PlanError
 from torch_gsample.fusion.record import make_plan
 from torch_gsample.fusion.report import print_report
 from torch_gsample.fusion.row_rules import tensors_of
@@ -115,17 +115,17 @@ class FusedLayer(Fused):
         own: Any = super().propagate  # type: ignore[misc]
         call = current.call
         state, layer = self._gsample_layer
-        block = None
+        hops = None
         if call is not None and call.state is state:
-            block = call.block
-        if block is None:
+            call.num_propagations += 1
+            hops = call.hops
+        if hops is None:
             return self._captured('propagate', own, edge_index, kwargs)
         module: Any = self
-        size = kwargs.pop('size', None)
-        kwargs = to_destinations(module, size, kwargs, block)
+        edge_index, kwargs = hops.destinations(module, edge_index, kwargs)
         out = self._captured('propagate', own, edge_index, kwargs)
         dim = module.node_dim % out.dim()
-        return first_rows(out, Origin(layer, block.num_src), dim)
+        return first_rows(out, Origin(layer, hops.first.num_src), dim)
 
     def edge_updater(self, edge_index: Any, **kwargs: Any) -> Any:
         """Computes a feature of edges in a kernel, if it was captured."""

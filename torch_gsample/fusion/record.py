@@ -28,6 +28,7 @@ from torch_gsample.fusion.forms import (
     edges_of,
     forms_for,
 )
+from torch_gsample.fusion.hops import names_of_norm
 from torch_gsample.fusion.rows import UnseenRowsError, plain
 from torch_gsample.fusion.twin import twin_of
 from torch_gsample.torch_private import is_view, tree_leaves, tree_map
@@ -49,6 +50,8 @@ class _Recorded(NamedTuple):
     note: str
     #: Number of hops of its batch; None for edges without a batch.
     num_hops: int | None
+    #: Number of hops that the layer reads.
+    depth: int = 1
 
 
 class _Recorder(Call):
@@ -66,13 +69,19 @@ class _Recorder(Call):
         # Make outputs require gradients, even without parameters.
         args, kwargs = tree_map(_with_gradient, (args, kwargs))
         values = layer.bind(args, kwargs)
+        before = self.num_propagations
         out = forward(*args, **kwargs)
+        count = self.num_propagations - before
+        if layer.is_fused:  # by our own code, not by PyG's method
+            count = getattr(module, 'num_hops', 1)
         # Now, as a copy of all values for later would be of the whole batch.
         edges = edges_of(values)
         form: str | None = None
-        note, hops = 'its edges are not those of a batch', None
+        note, hops, depth = 'its edges are not those of a batch', None, 1
         if edges is not None:
-            form, note = _form(layer, forward, values, out, self.state)
+            form, note, depth = _form(
+                layer, forward, values, out, self.state, count
+            )
             if form is not None or not isinstance(edges, dict):
                 hops = blocks_of(edges).num_hops
         nodes: list[Any] = []
@@ -85,7 +94,8 @@ class _Recorder(Call):
             nodes.append(x.grad_fn)
             return x
 
-        self.calls.append(_Recorded(layer, nodes, form, note, hops))
+        call = _Recorded(layer, nodes, form, note, hops, depth)
+        self.calls.append(call)
         return tree_map(mark, out)
 
 
@@ -235,7 +245,11 @@ def _steps(calls: list[_Recorded], whole: Any) -> list[Step]:
     out = []
     for call, level in zip(calls, _levels(calls, whole), strict=True):
         shown = None if call.num_hops is None else level
-        out.append(Step(call.layer.name, shown, call.form, call.note))
+        name, depth = call.layer.name, call.depth
+        # With so many hops, the trial was on all edges of the batch.
+        is_limited = 1 < depth >= (call.num_hops or depth)
+        limit = call.num_hops if is_limited else None
+        out.append(Step(name, shown, call.form, call.note, depth, limit))
     narrows = (
         step.level is not None and step.level < (call.num_hops or 0)
         for step, call in zip(out, calls, strict=True)
@@ -251,25 +265,45 @@ def _steps(calls: list[_Recorded], whole: Any) -> list[Step]:
 
 
 def _form(
-    layer: Layer, forward: Any, values: Any, whole: Any, state: State
-) -> tuple[str | None, str]:
-    """Finds the form in which a layer computes its rows of each level."""
+    layer: Layer,
+    forward: Any,
+    values: Any,
+    whole: Any,
+    state: State,
+    count: int,
+) -> tuple[str | None, str, int]:
+    """Finds the form in which a layer computes its rows of each level.
+
+    Also returns the hops that it reads: one, or ``count``.
+    """
     edges, note = edges_of(values), ''
     if not isinstance(whole, dict if isinstance(edges, dict) else Tensor):
-        return None, 'it returned no tensor'
-    for form in forms_for(edges, layer.is_fused):
-        try:
-            if _is_right(form, forward, values, whole, state):
-                return form, ''
-            note = 'it depends on edges beyond its block'
-        except Exception as error:
-            text = str(error).split('\n')[0]
-            note = note or f'it takes no block: {text}'
-    return None, note
+        return None, 'it returned no tensor', 1
+    several = count > 1 and not isinstance(edges, dict)
+    depths = [1, count] if several else [1]
+    # Ours say it, and one hop would not show what is missing.
+    if layer.is_fused or blocks_of(edges).num_hops == 1:
+        depths = depths[-1:]
+    normalizes = bool(names_of_norm(forward))
+    for depth in depths:
+        for form in forms_for(edges, layer.is_fused, normalizes):
+            try:
+                if _is_right(form, depth, forward, values, whole, state):
+                    return form, '', depth
+                note = 'it depends on edges beyond its block'
+            except Exception as error:
+                text = str(error).split('\n')[0]
+                note = f'it takes no block: {text}'
+    return None, note, 1
 
 
 def _is_right(
-    form: str, forward: Any, values: Any, whole: Any, state: State
+    form: str,
+    depth: int,
+    forward: Any,
+    values: Any,
+    whole: Any,
+    state: State,
 ) -> bool:
     edges = edges_of(values)
     for level in range(blocks_of(edges).num_hops):
@@ -277,7 +311,7 @@ def _is_right(
         inner = Call(state)
         inner.in_layer = inner.is_trial = True
         with torch.no_grad(), inner:
-            out = inner.run_form(form, forward, values, block)
+            out = inner.run_form(form, forward, values, level, depth)
         want, counts = whole, block.num_dst
         if not isinstance(block, HeteroBlock):
             out, want, counts = {0: out}, {0: whole}, {0: counts}
@@ -318,7 +352,7 @@ def _levels(calls: list[_Recorded], whole: Any) -> list[int]:
     for call in calls:
         is_read = not reached.isdisjoint(call.nodes)
         for node in call.nodes:
-            costs[node] = ALL if call.form is None else 1
+            costs[node] = ALL if call.form is None else call.depth
             if not is_read:
                 level[node] = ALL
     for node in reversed(_order([*roots, *costs])):

@@ -67,7 +67,8 @@ def _blocks(state: State, steps: list[Step]) -> list[str]:
         if step.form is None:
             out.append(f'whole batch ({step.note})')
         else:
-            out.append(f'exact block, computes {_nodes(step.level)}')
+            hops = f' of {step.num_hops} hops' if step.num_hops > 1 else ''
+            out.append(f'exact block{hops}, computes {_nodes(step.level)}')
     return list(dict.fromkeys(out))
 
 

@@ -220,12 +220,29 @@ def _permutes(args: Any, kwargs: Any, rows: Any) -> int:
 
 
 def _projects(args: Any, kwargs: Any, rows: Any) -> int:
-    """For products with a matrix on the right."""
+    """For products with a matrix on the right, or of a matrix a row."""
+    if _has_matrices(rows):
+        return 0
     others = tensors_of(args[1:], kwargs, type(rows))
-    if args[0] is not rows or others or rows.row_dim or rows.dim() < 2:
+    if args[0] is not rows or others or rows.row_dim != rows.dim() - 2:
         raise MixedError('over the rows')
-    if any(isinstance(x, Tensor) and x.dim() > 2 for x in args[1:]):
+    if any(isinstance(x, Tensor) and x.dim() > rows.dim() for x in args[1:]):
         raise MixedError('in batches')
+    return rows.row_dim
+
+
+def _has_matrices(rows: Any) -> bool:
+    return rows.row_dim == 0 and rows.dim() > 2
+
+
+def _adds_product(args: Any, kwargs: Any, rows: Any) -> int:
+    if len(args) != 3 or rows.row_dim or type(args[1]) is not type(rows):
+        raise MixedError('over the rows')
+    added, _, matrix = args
+    if isinstance(matrix, type(rows)) or not (
+        isinstance(added, type(rows)) or added.dim() < 2
+    ):
+        raise MixedError('over the rows')
     return 0
 
 
@@ -300,12 +317,18 @@ _KINDS: dict[str, Kind] = {
     **dict.fromkeys(('transpose', 'swapaxes'), _swaps),
     'permute': _permutes,
     **dict.fromkeys(('linear', 'matmul', '__matmul__', 'mm'), _projects),
+    'addmm': _adds_product,
     **dict.fromkeys(('layer_norm', 'rms_norm'), _normalizes_last),
     'batch_norm': _normalizes_batch,
     'group_norm': _normalizes_group,
     **dict.fromkeys(RECURRENT, _recurs),
 }
 #: Rules of operations that align all their tensors by broadcasting.
-ALIGNING = frozenset(
+_ALIGNING = frozenset(
     (same, _selects, _KINDS['cat'], _KINDS['stack'], _KINDS['max'])
 )
+
+
+def is_aligning(kind: Kind, rows: Any) -> bool:
+    """Whether an operation aligns all its tensors by broadcasting."""
+    return kind in _ALIGNING or (kind is _projects and _has_matrices(rows))

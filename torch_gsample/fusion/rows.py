@@ -217,7 +217,7 @@ class _Cut:
         self._dim, self._count = first.dim(), count
         self._total = first.origin.num_rows
         self._row_dim = first.row_dim
-        self._is_aligned = kind in row_rules.ALIGNING
+        self._is_aligned = row_rules.is_aligning(kind, first)
 
     def __call__(self, value: Any) -> Any:
         count = self._count

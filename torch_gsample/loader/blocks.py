@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import torch
 from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 
@@ -34,10 +35,21 @@ def add_blocks(batch: Any, is_known: bool) -> None:
     nodes = {
         t: s._mapping.get('num_sampled_nodes') for t, s in node_stores.items()
     }
+    counts = {
+        t: s._mapping.get('num_sampled_edges') for t, s in edge_stores.items()
+    }
+    if all(nodes.values()) and all(c is None for c in counts.values()):
+        # All edges between the nodes: only the last layer reads a part.
+        is_known = False
+        nodes = {t: (n[0], sum(n[1:]), 0) for t, n in nodes.items()}
+        counts = {
+            t: _edges_of_seeds(s._mapping, nodes.get(t and t[2]))
+            for t, s in edge_stores.items()
+        }
     edges: dict[Any, BatchEdges] = {}
     lengths = {len(n or ()) for n in nodes.values()}
     for key, store in edge_stores.items():
-        made = _edges(key, store._mapping, nodes)
+        made = _edges(key, store._mapping, nodes, counts[key])
         if made is None or not (is_known or _is_in_order(made)):
             return
         edges[key] = made
@@ -60,10 +72,20 @@ def knows_order(loader: Any) -> bool:
     return known and loader.transform_sampler_output is None
 
 
-def _edges(key: Any, store: Any, nodes: dict[Any, Any]) -> BatchEdges | None:
+def _edges_of_seeds(store: Any, nodes: Any) -> tuple[int, int] | None:
+    """Returns how many edges lead to seeds and to others, by column."""
+    edge_index = store.get('edge_index')
+    if type(edge_index) is not Tensor or nodes is None:
+        return None
+    first = int(torch.searchsorted(edge_index[1].contiguous(), nodes[0]))
+    return first, edge_index.shape[1] - first
+
+
+def _edges(
+    key: Any, store: Any, nodes: dict[Any, Any], count: Any
+) -> BatchEdges | None:
     """Returns the edges of a relation, if the counts of hops are known."""
     edge_index = store.get('edge_index')
-    count = store.get('num_sampled_edges')
     src, dst = nodes.get(key and key[0]), nodes.get(key and key[2])
     if (
         type(edge_index) is not Tensor

@@ -207,6 +207,14 @@ def _read_block(block: Block) -> list[Tensor]:
 _BLOCK = ('block',)
 
 
+def known_block(block: Block) -> Tensor:
+    """Returns the edges of a block, whose layouts are those of the block."""
+    known_of([block.edge_index]).setdefault(
+        _BLOCK, Block(block.edges, block.level)
+    )
+    return block.edge_index
+
+
 def read_graph(graph: Any) -> tuple[list[Tensor], tuple[int, int] | None]:
     """Returns the tensors of a graph, and its size if known.
 

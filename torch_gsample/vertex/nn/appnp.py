@@ -39,19 +39,17 @@ class APPNP(nn.APPNP):
 
         Args:
             x (torch.Tensor): ``[num_nodes, channels]``.
-            edge_index (torch.Tensor): ``[2, num_edges]``, or a
-                :class:`~torch_gsample.SparseSample`.
-            edge_weight (torch.Tensor, optional): ``[num_edges]``.
+            edge_index (torch.Tensor): ``[2, num_edges]``, a
+                :class:`~torch_gsample.SparseSample`, or the
+                :class:`~torch_gsample.Block` of the last step, whose edges
+                are those of a batch; ``x`` then has the sources of the first.
+            edge_weight (torch.Tensor, optional): ``[num_edges]``; for a block,
+                the weights of the whole batch, which determine degrees.
 
         Raises:
-            TypeError: If ``edge_index`` is a :class:`~torch_gsample.Block`,
-                which has the edges of one step only.
+            TypeError: If edges of a :class:`~torch_gsample.Block` cannot be
+                fused, as with dropout of edges in training.
         """
-        if isinstance(edge_index, Block):
-            raise TypeError(
-                f"APPNP: 'edge_index' must be that of the batch, for its "
-                f'{self.K} steps (got a Block)'
-            )
         dropout = self.dropout > 0 and self.training
         if (
             dropout
@@ -59,12 +57,34 @@ class APPNP(nn.APPNP):
             or (edge_weight is not None and edge_weight.dim() != 1)
             or not is_fusible(self, edge_index, x, edge_weight, aggr='sum')
         ):
+            if isinstance(edge_index, Block):
+                raise TypeError(
+                    "APPNP: 'edge_index' must be that of the whole batch with "
+                    'dropout, a cache, weights of several columns or other '
+                    'messages (got a Block)'
+                )
             return left_to_pyg(self, nn.APPNP, x, edge_index, edge_weight)
         loop = float(self.add_self_loops and self.normalize)
-        propagate = Propagation(
-            edge_index, edge_weight, x, x.dtype, self.normalize, loop
-        )
         out = x
-        for _ in range(self.K):
-            out = propagate(out, x, self.alpha)
+        for graph in self._graphs(edge_index):
+            if isinstance(graph, Block):
+                out, _ = graph.pair(out)
+            if out is x or isinstance(graph, Block):
+                propagate = Propagation(
+                    graph, edge_weight, out, x.dtype, self.normalize, loop
+                )
+            restart = x[: graph.num_dst] if isinstance(graph, Block) else x
+            out = propagate(out, restart, self.alpha)
         return out
+
+    @property
+    def num_hops(self) -> int:
+        """Number of hops that it reads."""
+        return self.K
+
+    def _graphs(self, graph: Any) -> list[Any]:
+        """Returns the graph of each step."""
+        if not isinstance(graph, Block):
+            return [graph] * self.K
+        levels = reversed(range(graph.level, graph.level + self.K))
+        return [Block(graph.edges, level) for level in levels]

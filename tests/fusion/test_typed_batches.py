@@ -1,0 +1,81 @@
+"""Batches of types and induced subgraphs."""
+
+import itertools
+
+import pytest
+import torch
+from torch_geometric import nn as pyg
+
+from tests.fusion.models import Hand, batches, graph, typed_graph
+from tests.fusion.test_arguments_of_nodes import Transformer, Weighted
+from tests.fusion.test_exact import (
+    assert_same,
+    homogeneous,
+    seeds,
+    typed_seeds,
+)
+from tests.fusion.test_exact import typed as of_types
+from torch_gsample.loader import HGTLoader
+from torch_gsample.loader.batch_edge_index import reading_marks
+
+
+@pytest.fixture(autouse=True)
+def _double():
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    torch.manual_seed(1)
+    yield
+    torch.set_default_dtype(before)
+
+
+class Scaled(Weighted):
+    """Reads all of a short table of each edge type."""
+
+    def forward(self, x_dict, edge_index_dict, tables):
+        scale = sum(x.mean() for x in tables.values())
+        return super().forward(x_dict, edge_index_dict, scale=scale)
+
+
+class WithTables(Transformer):
+    """Passes a dict of tables: no more rows than any block has edges."""
+
+    def __init__(self):
+        super().__init__(Scaled)
+
+    def forward(self, x, edge_index):
+        tables = {key: torch.arange(3.0) for key in edge_index}
+        for conv in self.convs:
+            x = conv(x, edge_index, tables)
+        return x
+
+
+def test_tables_of_an_edge_type_are_not_cut():
+    """A later batch may have fewer edges than a table has rows."""
+    why = "a tensor of edge type '.*' is not of its edges"
+    with pytest.warns(UserWarning, match=why):
+        assert_same(
+            WithTables(), of_types, typed_seeds, batches(typed_graph())
+        )
+
+
+@pytest.mark.filterwarnings('error:fuse')
+def test_the_last_layer_of_an_hgt_batch_computes_seeds():
+    nodes = 'a', torch.arange(100)
+    with reading_marks():
+        loader = HGTLoader(typed_graph(), [20, 20], nodes, batch_size=12)
+        samples = list(itertools.islice(loader, 2))
+    assert len(samples[0].blocks) == 2
+    report = assert_same(
+        Transformer(), of_types, typed_seeds, samples
+    ).report()
+    assert report.count('computes the seeds') == 1
+    assert report.count('exact block') == 3
+
+
+@pytest.mark.filterwarnings('error:fuse')
+def test_the_last_layer_of_an_induced_subgraph_computes_seeds():
+    samples = batches(graph(), subgraph_type='induced')
+    model = Hand('', 3, pyg.GCNConv)
+    report = assert_same(model, homogeneous, seeds, samples).report()
+    assert report.count('computes the seeds') == 1
+    assert report.count('exact block') == 3

@@ -50,7 +50,10 @@ public final class Draws implements UDF2 {
     draws.stream = philox((call | RANDOM_UNIFORM << 16) << 32, 0, seed);
     draws.count = count;
     Column[] ids = new Column[] {id, other};
-    return functions.udf((UDF2) draws, DataTypes.DoubleType).apply(ids);
+    // Spark evaluates a function that is not deterministic where it stands:
+    // it copies neither it nor the checks of ids that it reads into filters.
+    return functions.udf((UDF2) draws, DataTypes.DoubleType)
+        .asNondeterministic().apply(ids);
   }
 
   /** The number of an id, or of an edge between two ids. */

@@ -5,8 +5,9 @@ are a prefix: what :mod:`torch_gsample.block` makes blocks of.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any
 
 import torch
@@ -151,6 +152,23 @@ class BatchEdges:
         offsets = self.csc.indptr.long()
         value = self.csc.in_columns(weight)
         return torch.segment_reduce(value, 'sum', offsets=offsets)
+
+    def with_loops(self, looped: Tensor) -> tuple['BatchEdges', Tensor]:
+        """Returns these edges with self-loops, by column, and their order.
+
+        The loops of the last hop's nodes are the edges of one hop more.
+
+        Args:
+            looped (torch.Tensor): ``[2, num_edges]``, edges with loops.
+        """
+        src, dst, _ = self.counts
+        size = self.num_src[-1], self.num_dst[-1]
+        csc = CSC.from_coo(looped[0], looped[1], *size)
+        assert csc.edge_id is not None
+        ends = csc.indptr[self.num_dst].tolist()
+        counts = [end - start for start, end in pairwise([0, *ends])]
+        order, csc = csc.edge_id.long(), replace(csc, edge_id=None)
+        return BatchEdges(None, (*src, 0), (*dst, 0), counts, csc=csc), order
 
     def transposed(self, num_src: int, num_dst: int, num_edges: int) -> CSC:
         """Returns the first edges by source, made once."""

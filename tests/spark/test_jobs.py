@@ -40,7 +40,11 @@ def test_stages_and_draws_are_counted(spark, graph, lines, tmp_path):
     with watch(spark, 'a sample', metrics=str(path)) as report:
         sample = on_spark.random_edge(*graph, 0.5, seed=1)
         assert 0 < len(sample.edges.collect()) < 30
-        assert report.accumulators['ids drawn'].value == 30
+        count = report.accumulators['ids drawn'].value
+        assert count() == 30
+        kept = on_spark.random_vertex(*graph, 0.5, seed=1, keep_isolated=True)
+        assert 0 < len(kept.vertices.collect()) < 30
+        assert count() == 60
         on_spark.random_walk(*graph, 0.5, walkers=3, seed=1)
     assert report.error is None
     jobs = {stage.job for stage in report.stages}
@@ -48,7 +52,7 @@ def test_stages_and_draws_are_counted(spark, graph, lines, tmp_path):
     found = json.loads(path.read_text())
     drawn = report.counters['ids drawn']
     assert found['counters'] == {'ids drawn': drawn}
-    assert drawn >= 60  # a walk draws for edges in workers, for vertices not
+    assert drawn >= 120  # a walk draws for all vertices and edges
     first = found['stages'][0]
     assert first['tasks'] == first['tasks_done'] > 0
     assert report.total('shuffle_rows_written') >= 60
@@ -61,7 +65,7 @@ def test_stages_and_draws_are_counted(spark, graph, lines, tmp_path):
     assert 'skew' in lines[-1]
     # What comes later is not counted.
     assert on_spark.random_edge(*graph, 0.5).edges.count() >= 0
-    assert report.accumulators['ids drawn'].value == drawn
+    assert count() == drawn
 
 
 def test_running_stages_are_logged(spark, lines):

@@ -6,8 +6,6 @@ further. Each propagation runs on the block whose rows the next one reads.
 
 import types
 from collections.abc import Callable
-from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -15,9 +13,7 @@ import torch
 from torch import Tensor
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
-from torch_gsample.batch_edges import BatchEdges
 from torch_gsample.block import Block, Blocks
-from torch_gsample.csc import CSC
 from torch_gsample.fusion.forms import PlanError
 from torch_gsample.fusion.rows import plain
 from torch_gsample.torch_private import without_functorch
@@ -113,17 +109,11 @@ class Hops:
 
 
 #: What is known of normalised edges of a batch; without weights, the result.
-_normalized: WeakKeyDictionary[BatchEdges, dict[Any, Any]] = (
-    WeakKeyDictionary()
-)
+_normalized: WeakKeyDictionary[Any, dict[Any, Any]] = WeakKeyDictionary()
 
 
 def _normed(
-    edges: BatchEdges,
-    edge_index: Tensor,
-    weight: Any,
-    *args: Any,
-    **kwargs: Any,
+    edges: Any, edge_index: Tensor, weight: Any, *args: Any, **kwargs: Any
 ) -> tuple[Tensor, Tensor, Blocks | None]:
     """Returns edges, their weights, and their blocks if there are loops."""
     count = edges.num_dst[-1]
@@ -133,29 +123,15 @@ def _normed(
     known = _normalized[edges]
     if _LOOPS not in known:
         with torch.inference_mode(False), without_functorch():
-            known[_LOOPS] = _blocks_of(edges, normed)
+            looped, order = edges.with_loops(normed)
+            blocks = Blocks({None: looped}, {None: looped.counts[1]})
+            known[_LOOPS] = blocks, order
     blocks, order = known[_LOOPS]
     return blocks.edges[None].edge_index, weight[order], blocks
 
 
 #: The key of edges with loops, and their order.
 _LOOPS = ('loops',)
-
-
-def _blocks_of(edges: BatchEdges, looped: Tensor) -> tuple[Blocks, Tensor]:
-    """Returns the blocks of a batch's edges with loops, and their order.
-
-    The loops of the last hop's nodes are the edges of one hop more.
-    """
-    src, dst, _ = edges.counts
-    size = edges.num_src[-1], edges.num_dst[-1]
-    csc = CSC.from_coo(looped[0], looped[1], *size)
-    assert csc.edge_id is not None
-    ends = csc.indptr[edges.num_dst].tolist()
-    counts = [end - start for start, end in pairwise([0, *ends])]
-    columns = replace(csc, edge_id=None)
-    made = BatchEdges(None, (*src, 0), (*dst, 0), counts, csc=columns)
-    return Blocks({None: made}, {None: made.counts[1]}), csc.edge_id.long()
 
 
 def with_norm(forward: Any, norm: Callable[..., Any]) -> Any:

@@ -43,7 +43,7 @@ def add_blocks(batch: Any, is_known: bool) -> None:
         is_known = False
         nodes = {t: (n[0], sum(n[1:]), 0) for t, n in nodes.items()}
         counts = {
-            t: _edges_of_seeds(s._mapping, nodes[t and t[2]][0])
+            t: _edges_of_seeds(s._mapping, nodes.get(t and t[2]))
             for t, s in edge_stores.items()
         }
     edges: dict[Any, BatchEdges] = {}
@@ -72,12 +72,12 @@ def knows_order(loader: Any) -> bool:
     return known and loader.transform_sampler_output is None
 
 
-def _edges_of_seeds(store: Any, num_seeds: int) -> tuple[int, int] | None:
+def _edges_of_seeds(store: Any, nodes: Any) -> tuple[int, int] | None:
     """Returns how many edges lead to seeds and to others, by column."""
     edge_index = store.get('edge_index')
-    if type(edge_index) is not Tensor:
+    if type(edge_index) is not Tensor or nodes is None:
         return None
-    first = int(torch.searchsorted(edge_index[1].contiguous(), num_seeds))
+    first = int(torch.searchsorted(edge_index[1].contiguous(), nodes[0]))
     return first, edge_index.shape[1] - first
 
 

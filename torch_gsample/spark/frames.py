@@ -1,4 +1,4 @@
-"""DataFrame functions of all operators: checks, draws, parts of a graph."""
+"""DataFrame functions of all operators: checks, parts of a graph."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -6,7 +6,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from torch_gsample.graph_sampling import draws
 from torch_gsample.spark.session import require_pyspark
 
 require_pyspark()
@@ -17,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: E402
 from pyspark.sql.udf import UserDefinedFunction  # noqa: E402
 from pyspark.util import PythonEvalType  # noqa: E402
 
-from torch_gsample.spark.jobs import counter, operation  # noqa: E402
+from torch_gsample.spark.jobs import operation  # noqa: E402
 
 INTEGERS = ('tinyint', 'smallint', 'int', 'bigint')
 _WEIGHTS = (*INTEGERS, 'float', 'double')
@@ -79,16 +78,14 @@ def _guarded(
     """
     value, time = row[column], column == 'time'
     rule = 'null' if time else 'null or negative'
-    text = f"{op}: column '{column}' of '{name}' must not be {rule} (got "
-    shown = {
-        c: F.coalesce(v.cast('string'), F.lit('null')) for c, v in row.items()
-    }
-    parts = [F.lit(text), shown[column]]
-    for i, (other, got) in enumerate(shown.items() if len(row) > 1 else ()):
-        parts += [F.lit(f'{", " if i else ", in the row "}{other}='), got]
-    error = F.raise_error(F.concat(*parts, F.lit(')')))
+    text = f"{op}: column '{column}' of '{name}' must not be {rule} (got %s"
+    others = row.values() if len(row) > 1 else ()
+    if others:
+        text += ', in the row ' + ', '.join(f'{other}=%s' for other in row)
+    # One function: each use of the column has all of this in its plan.
+    shown = F.format_string(text + ')', value, *others)
     valid = value.isNotNull() if time else value >= 0
-    return F.when(valid, value).otherwise(error.cast('bigint'))
+    return F.when(valid, value).otherwise(F.raise_error(shown).cast('bigint'))
 
 
 def checked_relation(
@@ -233,35 +230,6 @@ def map_arrow(
     inner: Any = frame
     mapped = inner._jdf.mapInArrow(column._jc, False, None)
     return type(inner)(mapped, frame.sparkSession)
-
-
-def draw(ids: str, seed: int, call_id: int) -> Column:
-    """Returns the draws in [0, 1) of a column of ids."""
-    count = counter('ids drawn')
-
-    @arrow_udf('double')
-    def uniform(values: pa.Array) -> pa.Array:
-        count(len(values))
-        numbers = draws.uniform(to_tensor(values), seed, call_id)
-        return pa.array(numbers.numpy())
-
-    return uniform(F.col(ids))
-
-
-def draw_edges(edges: DataFrame, seed: int, call_id: int) -> Column:
-    """Returns the draws of edges, by ``id`` if they have one."""
-    if 'id' in edges.columns:
-        return draw('id', seed, call_id)
-
-    count = counter('ids drawn')
-
-    @arrow_udf('double')
-    def uniform(src: pa.Array, dst: pa.Array) -> pa.Array:
-        count(len(src))
-        ids = draws.edge_ids(to_tensor(src), to_tensor(dst))
-        return pa.array(draws.uniform(ids, seed, call_id).numpy())
-
-    return uniform(F.col('src'), F.col('dst'))
 
 
 def ends_of(edges: DataFrame) -> DataFrame:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from py4j.protocol import Py4JError
-from pyspark import Accumulator, SparkContext
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -50,8 +50,8 @@ def watch(
     ``name`` for them. A line is logged for each running stage every
     ``interval`` seconds, and for each finished stage. Most functions of
     :mod:`torch_gsample.spark` are lazy, so write or count their frames in the
-    block as well. Accumulators count the ids drawn in Python workers by frames
-    of the block, and count again if a task is repeated.
+    block as well. An accumulator counts the draws of vertices and edges by
+    frames of the block; a repeated task draws, and counts, again.
 
     Args:
         session (SparkSession): The session, not one of Spark Connect.
@@ -74,7 +74,7 @@ def watch(
         (True, True)
     """
     _check_types('watch', _HINTS, locals())
-    context = _context(session)
+    context = context_of(session)
     if context is None:
         raise ValueError(
             "watch: 'session' must run in this process or on a cluster, not "
@@ -114,7 +114,7 @@ def described(session: SparkSession, text: str) -> Iterator[None]:
 
     In a nested block, descriptions are joined.
     """
-    context = _context(session)
+    context = context_of(session)
     if context is None:
         yield
         return
@@ -153,26 +153,19 @@ def operation(function: Function) -> Function:
     return typing.cast(Function, checked)
 
 
-def counter(name: str) -> Callable[[int], None]:
-    """Returns a function that adds to a counter of the report, on any worker.
+def counter(name: str) -> Any:
+    """Returns a counter of the report, to which tasks in the JVM add.
 
-    Outside of :func:`watch` it does nothing.
+    It is a ``LongAccumulator``; None outside of :func:`watch`.
     """
     watched = _watched.get()
     if watched is None:
-        return _ignore
+        return None
     context, report = watched
     if name not in report.accumulators:
-        report.accumulators[name] = context.accumulator(0)
-    return functools.partial(_add, report.accumulators[name])
-
-
-def _add(accumulator: Accumulator[int], count: int) -> None:
-    accumulator.add(count)
-
-
-def _ignore(count: int) -> None:
-    pass
+        spark: Any = context._jsc.sc()
+        report.accumulators[name] = spark.longAccumulator(name)
+    return report.accumulators[name]
 
 
 class _Progress:
@@ -212,8 +205,8 @@ class _Progress:
                 self._report.add(stage)
 
 
-def _context(session: SparkSession) -> SparkContext | None:
-    """The context of a session; Spark Connect has none."""
+def context_of(session: SparkSession) -> SparkContext | None:
+    """Returns the context of a session; Spark Connect has none."""
     try:
         return session.sparkContext
     except (AttributeError, PySparkException):

@@ -7,7 +7,7 @@ from statistics import median
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
-from pyspark import Accumulator, SparkContext
+from pyspark import SparkContext
 
 #: Least, median and longest of the tasks of a stage.
 _QUANTILES = 0.0, 0.5, 1.0
@@ -87,9 +87,7 @@ class JobReport:
     seconds: float = 0.0
     error: str | None = None
     counters: dict[str, int] = field(default_factory=dict)
-    accumulators: dict[str, Accumulator[int]] = field(
-        default_factory=dict, repr=False
-    )
+    accumulators: dict[str, Any] = field(default_factory=dict, repr=False)
     _stages: dict[tuple[int, int], StageMetrics] = field(
         default_factory=dict, repr=False
     )
@@ -110,7 +108,9 @@ class JobReport:
 
     def finish(self) -> None:
         """Reads the accumulators."""
-        self.counters = {k: int(a.value) for k, a in self.accumulators.items()}
+        self.counters = {
+            k: int(a.value()) for k, a in self.accumulators.items()
+        }
 
     def total(self, name: str) -> float:
         """Returns the sum of a number over all stages.

@@ -13,17 +13,14 @@ from typing import NamedTuple
 
 from torch_gsample.graph_sampling import draws
 from torch_gsample.spark.frames import (
-    OWN,
     Column,
     DataFrame,
-    F,
     checked_graph,
-    draw_edges,
     ends_of,
     members,
 )
 from torch_gsample.spark.jobs import operation
-from torch_gsample.spark.philox import with_draws
+from torch_gsample.spark.jvm_draws import draw, draw_edges
 
 
 class SampledGraph(NamedTuple):
@@ -119,10 +116,7 @@ def random_edge(
     vertices, edges = checked_graph(op, vertices, edges)
     fraction = draws.checked_fraction(op, 'fraction', fraction)
     seed = draws.checked_seed(seed)
-    if 'id' in edges.columns:
-        edges = _drawn(edges, ['id'], seed, fraction)
-    else:
-        edges = edges.where(draw_edges(edges, seed, draws.KEEP) < fraction)
+    edges = edges.where(draw_edges(edges, seed, draws.KEEP) < fraction)
     return _without_isolated(vertices, edges, keep_isolated=False)
 
 
@@ -209,10 +203,8 @@ def _drawn(
     combine: Callable[[Column, Column], Column] = and_,
 ) -> DataFrame:
     """The rows whose ids, or one of them, are drawn."""
-    names = {f'{OWN}draw_{column}': column for column in ids}
-    numbers = with_draws(frame, names, seed, draws.KEEP)
-    drawn = [F.col(name) < fraction for name in names]
-    return numbers.where(reduce(combine, drawn)).drop(*names)
+    numbers = [draw(frame, id, seed, draws.KEEP) for id in ids]
+    return frame.where(reduce(combine, [n < fraction for n in numbers]))
 
 
 def _without_isolated(

@@ -18,10 +18,10 @@ from torch_gsample.spark.frames import (
     DataFrame,
     F,
     checked_graph,
-    draw,
     pa,
 )
 from torch_gsample.spark.jobs import described, operation
+from torch_gsample.spark.jvm_draws import draw
 from torch_gsample.spark.ranking import huge_groups, running_sum
 
 #: Maximum neighbours of a vertex sorted by one task.
@@ -204,14 +204,15 @@ def _clustering(
         ]
         if not number:
             return 0.0, 0.0
-        each = draw('node', seed, draws.VERTEX_WEDGES) < wedges / number
+        each = draw(centers, 'node', seed, draws.VERTEX_WEDGES)
+        each = (each < wedges / number).cast('bigint')
         # A vertex gets its share of all wedges, randomly rounded.
         share = pairs * (wedges / total)
-        share += draw('node', seed, draws.ALL_WEDGES)
+        share += draw(centers, 'node', seed, draws.ALL_WEDGES)
         chosen = centers.select(
             'node',
             'degree',
-            (each.cast('bigint') * max(wedges // number, 1)).alias('average'),
+            (each * max(wedges // number, 1)).alias('average'),
             F.floor(share).alias('all'),
         )
         table = chosen.where('average + all > 0').toArrow()

@@ -16,12 +16,11 @@ from torch_gsample.spark.frames import (
     DataFrame,
     F,
     checked_graph,
-    draw_edges,
     pa,
 )
 from torch_gsample.spark.jobs import described, log, operation
+from torch_gsample.spark.jvm_draws import draw, draw_edges
 from torch_gsample.spark.operators import SampledGraph, induced
-from torch_gsample.spark.philox import with_draws
 from torch_gsample.spark.ranking import huge_groups, running_sum
 from torch_gsample.spark.run_folder import (
     read_record,
@@ -178,9 +177,8 @@ class _Vertices:
     def __init__(self, vertices: DataFrame, seed: int):
         self.seed = seed
         self._spark = vertices.sparkSession
-        self._jumps = with_draws(
-            vertices.select('id'), {'draw': 'id'}, seed, draws.JUMP_ORDER
-        )
+        numbers = draw(vertices, 'id', seed, draws.JUMP_ORDER)
+        self._jumps = vertices.select('id', numbers.alias('draw'))
         self._persisted: list[DataFrame] = []
         with described(self._spark, 'count vertices'):
             self.num_vertices = vertices.count()
@@ -231,7 +229,8 @@ class _SparkWalkGraph(_Vertices):
 
     def __init__(self, vertices: DataFrame, edges: DataFrame, seed: int):
         super().__init__(vertices, seed)
-        drawn = _ordered(edges, seed).persist()
+        numbers = draw_edges(edges, seed, draws.EDGE_ORDER)
+        drawn = edges.select('src', 'dst', numbers.alias('draw')).persist()
         huge = huge_groups(drawn, 'src', 'draw', _LARGEST).persist()
         with described(self._spark, 'find hubs'):
             has_hubs = huge.head() is not None
@@ -277,16 +276,6 @@ class _SparkWalkGraph(_Vertices):
             len(vertices),
         )
         return reached
-
-
-def _ordered(edges: DataFrame, seed: int) -> DataFrame:
-    """The ends of edges, and the numbers that order those of a vertex."""
-    if 'id' in edges.columns:
-        own = edges.select('src', 'dst', 'id')
-        drawn = with_draws(own, {'draw': 'id'}, seed, draws.EDGE_ORDER)
-        return drawn.drop('id')
-    numbers = draw_edges(edges, seed, draws.EDGE_ORDER)
-    return edges.select('src', 'dst', numbers.alias('draw'))
 
 
 class _StoredWalkGraph(_Vertices):

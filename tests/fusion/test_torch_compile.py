@@ -47,6 +47,16 @@ def test_edges_of_a_batch_are_compiled_as_plain_ones(batch, name, change):
     assert torch.allclose(again[:8], want[:8], atol=1e-6)
 
 
+def test_masks_are_compiled_without_breaks(batch):
+    edges = batch.edge_index
+    kept = torch.compile(
+        lambda x, mask: x[:, mask], backend='aot_eager', fullgraph=True
+    )
+    mask = edges.plain[0] > 20
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
+        assert torch.equal(kept(edges, mask), edges.plain[:, mask])
+
+
 def test_whole_graphs_are_compiled_without_breaks(batch):
     model = Hand(conv=GATConv)
     edges = batch.edge_index.plain

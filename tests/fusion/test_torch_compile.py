@@ -47,29 +47,6 @@ def test_edges_of_a_batch_are_compiled_as_plain_ones(batch, name, change):
     assert torch.allclose(again[:8], want[:8], atol=1e-6)
 
 
-def test_masks_are_compiled_without_reading_them(batch):
-    edges = batch.edge_index
-
-    def kept(edges):
-        return edges[:, edges[0] > 20].sum()
-
-    compiled, graphs = counted(kept)
-    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
-        assert compiled(edges) == kept(edges.plain)
-    assert len(graphs) == 1
-
-
-def counted(function):
-    """A compiled function, and its graphs."""
-    graphs = []
-
-    def keep(gm, example_inputs):
-        graphs.append(gm)
-        return gm.forward
-
-    return torch.compile(function, backend=keep), graphs
-
-
 def test_whole_graphs_are_compiled_without_breaks(batch):
     model = Hand(conv=GATConv)
     edges = batch.edge_index.plain

@@ -50,7 +50,7 @@ def pushes(A, seeds):
     return algorithms.approximate_ppr(A, seeds)  # here
 
 
-MASKS, PRINTS = 'Write masks', 'Return what is to be seen'
+MASKS, PRINTS = 'Write masks', 'Return the values'
 REFUSED = [
     (branch, 'branches or loops on values', MASKS),
     (branch_on_values, 'branches or loops on values', MASKS),

@@ -370,7 +370,7 @@ def test_rows_of_a_column_keep_their_batch():
     assert_equal(f, VALUE, IDS)
     first = lambda seeds: (aten.unsqueeze.default(seeds, 0),)  # noqa: E731
     _, [note] = rewritten(first, IDS)
-    assert 'rows of batches are taken by their number' in note
+    assert 'it selects rows at fixed positions' in note
 
 
 def test_operators_without_a_rule():
@@ -384,7 +384,7 @@ def test_operators_without_a_rule():
 
     for f in (in_place, where):
         _, [note] = rewritten(f, VALUE, IDS)
-        assert 'its operator is not known' in note
+        assert 'its operator is unknown' in note
 
 
 def test_masks_of_elements_counts_of_values_and_quotients():

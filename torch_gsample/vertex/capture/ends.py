@@ -55,10 +55,10 @@ def gather(call: Any, x: Node, index: Node) -> Node:
     kind = DESTINATION if of_target else SOURCE
     if x.kind == AGGREGATE:
         if not of_target:
-            raise call.fail('aggregates of neighbours are read')
+            raise call.fail('it reads aggregates of neighbours')
         kind = MIXED
     if x.rows != rows:
-        raise call.fail('the rows are those of the other end')
+        raise call.fail('its rows belong to the other end')
     assert x.row is not None
     shape = (*x.shape[: x.row], recorder.edges, *x.shape[x.row + 1 :])
     return Node(

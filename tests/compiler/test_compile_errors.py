@@ -57,8 +57,8 @@ REFUSED = [
     (loop_over_values, 'branches or loops on values', MASKS),
     (pushes, 'branches or loops on values', MASKS),
     (prints, 'it prints', PRINTS),
-    (draws_a_number, 'a number of Python', 'Pass it as an argument'),
-    (calls, 'no operator of torch', 'Call it outside'),
+    (draws_a_number, 'a Python number', 'Pass it as an argument'),
+    (calls, 'without a torch operator', 'Call it outside'),
 ]
 
 

@@ -131,7 +131,7 @@ def test_columns_of_trees_and_positions_have_no_rule():
         return (gsample.sample_columns.default(indptr, 2, key, **given)[1],)
 
     _, [note] = rewritten(f, INDPTR, STATE, SEEDS)
-    assert 'sampled by trees, times or positions' in note
+    assert 'samples columns by tree, time or position' in note
 
 
 def test_nodes_of_several_batches_are_drawn_where_each_would_be():

@@ -197,7 +197,7 @@ NOT_FUSED = {
     Surroundings: 'neither an argument nor a parameter',
     Shared: 'torch.mul_ changes a shared tensor',
     Centred: 'it runs along rows',
-    Behind: 'over out-edges',
+    Behind: 'it aggregates over out-edges',
 }
 NAMELESS = Size, Keeps, Outer
 

@@ -6,7 +6,15 @@ import pytest
 import torch
 from torch_geometric import nn as pyg
 
-from tests.fusion.models import Hand, batches, graph, typed_graph
+from tests.fusion.models import (
+    EDGE_TYPES,
+    WIDTH,
+    Hand,
+    Typed,
+    batches,
+    graph,
+    typed_graph,
+)
 from tests.fusion.test_arguments_of_nodes import Transformer, Weighted
 from tests.fusion.test_exact import (
     assert_same,
@@ -15,6 +23,7 @@ from tests.fusion.test_exact import (
     typed_seeds,
 )
 from tests.fusion.test_exact import typed as of_types
+from torch_gsample import fuse
 from torch_gsample.loader import HGTLoader
 from torch_gsample.loader.batch_edge_index import reading_marks
 
@@ -51,11 +60,62 @@ class WithTables(Transformer):
 
 def test_tables_of_an_edge_type_are_not_cut():
     """A later batch may have fewer edges than a table has rows."""
-    why = "a tensor of edge type '.*' is not of its edges"
+    why = "a tensor of edge type '.*' has no row for each edge"
     with pytest.warns(UserWarning, match=why):
         assert_same(
             WithTables(), of_types, typed_seeds, batches(typed_graph())
         )
+
+
+class OneType(Typed):
+    """The last layer also computes types that nobody reads."""
+
+    def __init__(self, norm=torch.nn.Identity, read=None):
+        super().__init__()
+        self.norms = torch.nn.ModuleDict(
+            {kind: norm(WIDTH) for kind in ('a', 'b', 'c')}
+        )
+        self.read = read
+
+    def forward(self, x, edge_index):
+        for conv in self.convs:
+            x = conv(x, edge_index)
+            x = {key: self.norms[key](y).relu() for key, y in x.items()}
+        if self.read is not None:  # autograd does not see it
+            x['a'] = x['a'] + self.read(x['b'].detach())
+        return {'a': x['a']}
+
+
+def one_type(*args):
+    model = OneType(*args)
+    return assert_same(model, of_types, typed_seeds, batches(typed_graph()))
+
+
+@pytest.mark.filterwarnings('error:fuse')
+@pytest.mark.parametrize('norm', [torch.nn.Identity, torch.nn.LayerNorm])
+def test_types_that_nobody_reads_are_not_computed(norm):
+    report = one_type(norm).report()
+    assert 'all nodes' not in report
+    assert report.count('the seeds') == len(EDGE_TYPES)
+
+
+@pytest.mark.filterwarnings('error:fuse')
+def test_types_that_autograd_does_not_see_are_computed():
+    report = one_type(torch.nn.Identity, lambda x: x.mean()).report()
+    assert report.count('all nodes') > len(EDGE_TYPES)
+    assert 'the seeds' in report
+
+
+@pytest.mark.filterwarnings('error:fuse')
+def test_norms_of_no_rows_keep_their_statistics():
+    model = OneType(torch.nn.BatchNorm1d)
+    fuse(model, min_nodes=0, statistics='computed', verbose=False)
+    for batch in batches(typed_graph()):
+        out = model(batch.x_dict, batch.edge_index_dict)['a']
+    assert not out[: batch['a'].batch_size].isnan().any()
+    calls = [norm.num_batches_tracked for norm in model.norms.values()]
+    assert calls[0] == 6
+    assert calls[1] == 4  # not in the last layer
 
 
 @pytest.mark.filterwarnings('error:fuse')

@@ -1,20 +1,17 @@
-"""Records a call of a model, and plans the blocks of its layers.
+"""Records a call of a model, and tests the plan of its layers' blocks.
 
-A layer computes the rows that later layers read. The autograd graph of the
-recorded call tells the number of layers between its output and the model's.
-The plan is tested on the same batch before use.
+A plan is used if it computes the same on the recorded batch.
 """
 
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from torch_gsample.block import HeteroBlock
 from torch_gsample.fusion.calls import (
-    ALL,
     BlockCall,
     Call,
     Layer,
@@ -29,6 +26,7 @@ from torch_gsample.fusion.forms import (
     forms_for,
 )
 from torch_gsample.fusion.hops import names_of_norm
+from torch_gsample.fusion.levels import Recorded, plans_of
 from torch_gsample.fusion.rows import UnseenRowsError, plain
 from torch_gsample.fusion.twin import twin_of
 from torch_gsample.torch_private import is_view, tree_leaves, tree_map
@@ -41,19 +39,6 @@ _PART = 1 << 20
 _TOLERANCE = {torch.float64: 1e-9, torch.float32: 3e-5}
 
 
-class _Recorded(NamedTuple):
-    """A recorded call of a layer: its form, and its autograd nodes."""
-
-    layer: Layer
-    nodes: list[Any]
-    form: str | None
-    note: str
-    #: Number of hops of its batch; None for edges without a batch.
-    num_hops: int | None
-    #: Number of hops that the layer reads.
-    depth: int = 1
-
-
 class _Recorder(Call):
     """A call of a model on a whole batch that records its layers."""
 
@@ -61,7 +46,7 @@ class _Recorder(Call):
 
     def __init__(self, state: State):
         super().__init__(state)
-        self.calls: list[_Recorded] = []
+        self.calls: list[Recorded] = []
 
     def _run(
         self, module: Any, layer: Layer, forward: Any, args: Any, kwargs: Any
@@ -94,7 +79,7 @@ class _Recorder(Call):
             nodes.append(x.grad_fn)
             return x
 
-        call = _Recorded(layer, nodes, form, note, hops, depth)
+        call = Recorded(layer, nodes, form, note, hops, depth)
         self.calls.append(call)
         return tree_map(mark, out)
 
@@ -171,18 +156,38 @@ def _plan(
         whole = forward(*args, **kwargs)
     if not recorder.calls:
         raise PlanError('none of its layers was called')
-    steps = _steps(recorder.calls, whole)
+    plans = plans_of(recorder.calls, whole)
     whole = tree_map(_copy, whole)
     recorder.calls.clear()
+    for plan in plans:
+        try:
+            if isinstance(plan, PlanError):
+                raise plan
+            _test(state, plan, forward, args, kwargs, whole)
+        except Exception as error:
+            failure = error
+        else:
+            return plan
+    raise failure
+
+
+def _test(
+    state: State,
+    steps: list[Step],
+    forward: Callable[..., Any],
+    args: Any,
+    kwargs: Any,
+    whole: Any,
+) -> None:
+    """Tests whether a plan computes the first rows of the whole batch."""
+    call = BlockCall(state, steps)
+    call.is_trial = True
     try:
-        call = BlockCall(state, steps)
-        call.is_trial = True
         with torch.enable_grad(), _without_values(), call:
             out = forward(*args, **kwargs)
     except UnseenRowsError as error:
         raise PlanError(str(error).split(': take')[0]) from None
     _compare(out, whole)
-    return steps
 
 
 def _perturbed(model: nn.Module) -> dict[Tensor, Tensor]:
@@ -238,30 +243,7 @@ def _are_close(x: Tensor, y: Tensor) -> bool:
     )
 
 
-# Levels ######################################################################
-
-
-def _steps(calls: list[_Recorded], whole: Any) -> list[Step]:
-    out = []
-    for call, level in zip(calls, _levels(calls, whole), strict=True):
-        shown = None if call.num_hops is None else level
-        name, depth = call.layer.name, call.depth
-        # With so many hops, the trial was on all edges of the batch.
-        is_limited = 1 < depth >= (call.num_hops or depth)
-        limit = call.num_hops if is_limited else None
-        out.append(Step(name, shown, call.form, call.note, depth, limit))
-    narrows = (
-        step.level is not None and step.level < (call.num_hops or 0)
-        for step, call in zip(out, calls, strict=True)
-    )
-    if not any(narrows):
-        notes = [
-            f'{call.layer}: {step.note}'
-            for call, step in zip(calls, out, strict=True)
-            if step.note
-        ]
-        raise PlanError('; '.join(notes) or 'all rows are read')
-    return out
+# Forms #######################################################################
 
 
 def _form(
@@ -331,53 +313,3 @@ def _has(out: Any, whole: Any, count: int) -> bool:
         and out.dim() == whole.dim()
         and _are_close(out[:count], whole[:count])
     )
-
-
-def _levels(calls: list[_Recorded], whole: Any) -> list[int]:
-    """Returns the number of hops up to which each layer's output is read.
-
-    Of each node of the autograd graph, the most layers on a path from the
-    outputs of the model; layers that run on whole batches read all. What no
-    path reaches, nothing is known of: all of it is computed. A layer has one
-    level for its outputs of all node types: that of those which are read.
-    """
-    roots = [
-        x.grad_fn
-        for x in tree_leaves(whole)
-        if isinstance(x, Tensor) and x.grad_fn is not None
-    ]
-    costs: dict[Any, int] = {}
-    level: dict[Any, int] = dict.fromkeys(roots, 0)
-    reached = set(_order(roots))
-    for call in calls:
-        is_read = not reached.isdisjoint(call.nodes)
-        for node in call.nodes:
-            costs[node] = ALL if call.form is None else call.depth
-            if not is_read:
-                level[node] = ALL
-    for node in reversed(_order([*roots, *costs])):
-        below = level.get(node, 0) + costs.get(node, 0)
-        for parent, _ in node.next_functions:
-            if parent is not None:
-                level[parent] = max(level.get(parent, 0), below)
-    return [
-        min(max((level.get(n, 0) for n in call.nodes), default=ALL), ALL)
-        for call in calls
-    ]
-
-
-def _order(roots: list[Any]) -> list[Any]:
-    """Returns the nodes of an autograd graph in topological order."""
-    out, seen = [], set()
-    stack = [(root, False) for root in roots]
-    while stack:
-        node, is_done = stack.pop()
-        if is_done:
-            out.append(node)
-        elif node not in seen:
-            seen.add(node)
-            stack.append((node, True))
-            stack += [
-                (p, False) for p, _ in node.next_functions if p is not None
-            ]
-    return out

@@ -99,7 +99,7 @@ PASSES = (
     Pass(
         'rewrite_isin',
         rewrite_isin,
-        'after the merge of equal parts: both sides share edge ids',
+        'after the merge of equal parts: both sides share one edge code',
     ),
     Pass(
         'fuse_extract_select',

@@ -137,9 +137,9 @@ def _page(place: int) -> str:
 def _index() -> str:
     lines = [
         f'# Passes, in order\n\n{_NOTICE}\n',
-        'What they do to a program is shown step by step in',
-        f'[How a sampler is compiled](../{WALK.name}).\n',
-        '| pass | what it does | why it stands there |\n|---|---|---|',
+        f'[How a sampler is compiled](../{WALK.name}) shows their effects on',
+        'a program.\n',
+        '| pass | effect | reason for its position |\n|---|---|---|',
     ]
     lines += [
         f'| [`{p.name}`]({p.name}.md) | {_summary(p)} | {p.reason} |'

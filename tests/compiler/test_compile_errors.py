@@ -50,15 +50,15 @@ def pushes(A, seeds):
     return algorithms.approximate_ppr(A, seeds)  # here
 
 
-MASKS, PRINTS = 'Write masks', 'Return what is to be seen'
+MASKS, PRINTS = 'Write masks', 'Return the values'
 REFUSED = [
     (branch, 'branches or loops on values', MASKS),
     (branch_on_values, 'branches or loops on values', MASKS),
     (loop_over_values, 'branches or loops on values', MASKS),
     (pushes, 'branches or loops on values', MASKS),
     (prints, 'it prints', PRINTS),
-    (draws_a_number, 'a number of Python', 'Pass it as an argument'),
-    (calls, 'no operator of torch', 'Call it outside'),
+    (draws_a_number, 'a Python number', 'Pass it as an argument'),
+    (calls, 'without a torch operator', 'Call it outside'),
 ]
 
 

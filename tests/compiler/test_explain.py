@@ -148,10 +148,10 @@ def test_what_is_not_known_is_listed_with_its_line_and_cost():
         f'`add_.Tensor` at test_explain.py:{line + 2} changes a tensor: '
         'it runs in its place',
     ]
-    assert 'What passes do not know\n\n`unknown` at ' in str(out)
+    assert 'Opaque functions\n\n`unknown` at ' in str(out)
     known = gsample.explain(algorithms.ladies, A, torch.arange(4), [4])
     assert known.opaque == []
-    assert 'What passes do not know' not in str(known)
+    assert 'Opaque functions' not in str(known)
 
 
 # Notes, sources and decisions ##########################################
@@ -282,7 +282,7 @@ def test_dumps_have_the_same(special, tmp_path):
         )
     ]
     assert (tmp_path / '000_01_canonicalize.txt').read_text() == (
-        '# canonicalize (the others know one form), 100.0 us\n'
+        '# canonicalize (the others match one form), 100.0 us\n'
         '# chose <x> & y\na <i> b\n'
     )
     assert (tmp_path / '000_kernel_00.cpp').read_text() == Kernel.source

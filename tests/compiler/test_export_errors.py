@@ -279,7 +279,7 @@ HOSTILE = {
         lambda h: h['graph']['operators'].update(
             {'gsample.next_key.default': 'gsample::next_key(int x) -> int'}
         ),
-        'next_key.default takes other arguments here',
+        'next_key.default has different arguments',
     ),
     'later node': (
         of_node('sample_layers', 'args', [{'node': 10**6}]),
@@ -307,7 +307,10 @@ HOSTILE = {
     'matrix': (set_('result', ['matrix', []]), "of the kind 'matrix'"),
     'output': (set_('results', 0, ['output', 99]), '(got 99)'),
     'source': (set_('inputs', 0, ['tensor', 'X']), "malformed .KeyError: 'X'"),
-    'rule': (set_('arguments', 2, [['Pow', 9, 9]]), 'sizes have a rule'),
+    'rule': (
+        set_('arguments', 2, [['Pow', 9, 9]]),
+        'sizes have an invalid rule',
+    ),
     'parameter': (set_('arguments', 0, 0, 0, 'import os'), 'import os'),
 }
 

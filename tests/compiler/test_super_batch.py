@@ -299,7 +299,7 @@ def test_programs_that_cannot_be_captured_run_one_by_one():
     torch.manual_seed(2)
     want = [program(A, s) for s in seeds]
     torch.manual_seed(2)
-    with pytest.warns(UserWarning, match='run one by one, as it cannot be'):
+    with pytest.warns(UserWarning, match='run one by one: it cannot be'):
         got = function(A, seeds)
     assert_all_same(got, want)
     key = keys(3)

@@ -131,7 +131,7 @@ def test_columns_of_trees_and_positions_have_no_rule():
         return (gsample.sample_columns.default(indptr, 2, key, **given)[1],)
 
     _, [note] = rewritten(f, INDPTR, STATE, SEEDS)
-    assert 'sampled by trees, times or positions' in note
+    assert 'samples columns by tree, time or position' in note
 
 
 def test_nodes_of_several_batches_are_drawn_where_each_would_be():
@@ -370,7 +370,7 @@ def test_rows_of_a_column_keep_their_batch():
     assert_equal(f, VALUE, IDS)
     first = lambda seeds: (aten.unsqueeze.default(seeds, 0),)  # noqa: E731
     _, [note] = rewritten(first, IDS)
-    assert 'rows of batches are taken by their number' in note
+    assert 'it selects rows at fixed positions' in note
 
 
 def test_operators_without_a_rule():
@@ -384,7 +384,7 @@ def test_operators_without_a_rule():
 
     for f in (in_place, where):
         _, [note] = rewritten(f, VALUE, IDS)
-        assert 'its operator is not known' in note
+        assert 'its operator is unknown' in note
 
 
 def test_masks_of_elements_counts_of_values_and_quotients():

@@ -195,9 +195,9 @@ NOT_FUSED = {
     Keeps: "sets the attribute 'seen'",
     Outer: 'is combined with itself',
     Surroundings: 'neither an argument nor a parameter',
-    Shared: 'torch.mul_ changes a tensor that others share',
+    Shared: 'torch.mul_ changes a shared tensor',
     Centred: 'it runs along rows',
-    Behind: 'over out-edges',
+    Behind: 'it aggregates over out-edges',
 }
 NAMELESS = Size, Keeps, Outer
 

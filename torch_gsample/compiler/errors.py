@@ -18,28 +18,28 @@ _INNER = [_PACKAGE / name for name in ('compiler', 'ops', 'samplers')]
 _INNER += [_PACKAGE / 'sparse_sample', _TORCH]
 
 _BRANCH = (
-    'it branches or loops on values that are known only when it runs',
+    'it branches or loops on values known only at run time',
     'Write masks (`A.masked(...)`, `torch.where`) in place of `if`, operators '
     'on whole tensors in place of a loop over values, and a loop of a fixed '
-    'number of steps in place of `while`; or `torch.while_loop`, where what '
-    'the loop carries keeps its shapes.',
+    'number of steps in place of `while`; or `torch.while_loop`, if its '
+    'variables keep their shapes.',
 )
 _PRINT = (
     'it prints',
-    'Return what is to be seen, and print it outside of the function.',
+    'Return the values, and print them outside of the function.',
 )
 _LIMIT = (
     'it was compiled for too many kinds of arguments',
-    'Compile one function for each value of the numbers that change (such as '
-    'fan-outs), or pass them as tensors.',
+    'Compile one function for each value of changing numbers (such as '
+    'fan-outs), or pass these as tensors.',
 )
 _CALL = (
-    'it calls what has no operator of torch',
-    'Call it outside and pass what it gives as an argument, or make it an '
+    'it calls a function without a torch operator',
+    'Call it outside and pass its result as an argument, or make it an '
     'operator with `torch.library.custom_op`.',
 )
 _NUMBER = (
-    'it draws or computes a number of Python at each call',
+    'it draws or computes a Python number in each call',
     'Pass it as an argument, or compute it with tensors.',
 )
 _EXPORTED = (
@@ -86,8 +86,8 @@ def is_limit(error: BaseException) -> bool:
 def describe_limit(name: str) -> str:
     """Returns the warning for a program compiled too often."""
     return (
-        f"compile: '{name}' {_LIMIT[0].removeprefix('it ')}. What was "
-        f'compiled is used, and calls that it does not fit run uncompiled. '
+        f"compile: '{name}' {_LIMIT[0].removeprefix('it ')}. Calls that "
+        f'fit no compilation run uncompiled. '
         f'{_LIMIT[1]} Or allow more compilations: '
         f'`torch._dynamo.config.recompile_limit`.'
     )

@@ -169,7 +169,7 @@ class Explanation:
             out.append((title, text + '\n' * bool(notes) + step.text))
         if self.opaque:
             text = ''.join(f'{line}\n' for line in self.opaque)
-            out.append(('What passes do not know', text))
+            out.append(('Opaque functions', text))
         for name, source in self.sources.items():
             out.append((f'Generated for {name}', source))
         if self.choices:

@@ -69,81 +69,85 @@ class Pass:
 
 
 PASSES = (
-    Pass('canonicalize', canonicalize, 'the others know one form'),
-    Pass('eliminate_common', eliminate_common, 'equal parts become one node'),
+    Pass('canonicalize', canonicalize, 'the others match one form'),
+    Pass('eliminate_common', eliminate_common, 'merges equal parts'),
     Pass(
         'eliminate_matches',
         eliminate_matches,
-        'after equal parts are one: extracts are compared by their nodes',
+        'after the merge of equal parts: it compares extracts by node',
     ),
     Pass(
         'hoist_weights',
         hoist_weights,
-        'before gathers sink: nothing but a selection may be left of one',
+        'before gathers sink, which may leave only a selection',
     ),
     Pass(
         'sink_gathers',
         sink_gathers,
-        'after equal parts are one: it asks what else uses a gather',
+        'after the merge of equal parts: it checks other uses of a gather',
     ),
     Pass(
         'raise_selections',
         raise_selections,
-        'after what the graph alone decides is before its gathers',
+        'after sink_gathers: work on the graph alone precedes its gathers',
     ),
     Pass(
         'rewrite_sddmm',
         rewrite_sddmm,
-        'before edge work is fused: it makes some',
+        'before the fusion of edge work: it creates some',
     ),
     Pass(
         'rewrite_isin',
         rewrite_isin,
-        'after equal parts are one: both sides number edges by one thing',
+        'after the merge of equal parts: both sides share one edge code',
     ),
     Pass(
         'fuse_extract_select',
         fuse_extract_select,
-        'before dead nodes go: it leaves the extracts without users',
+        'before eliminate_dead: it leaves extracts without users',
     ),
-    Pass('fuse_hops', fuse_hops, 'its hops are what was fused'),
+    Pass(
+        'fuse_hops',
+        fuse_hops,
+        'after fuse_extract_select: its hops are fused selections',
+    ),
     Pass(
         'super_batch',
         super_batch,
-        'after hops, which it has a rule for; before edge work is fused',
+        'after fuse_hops: it has a rule for hops; before edge fusion',
         changes_results=True,  # they are those of several batches
     ),
     Pass(
         'rewrite_unique',
         rewrite_unique,
-        'after hops, which know frontiers by their form',
+        'after fuse_hops, which recognises frontiers by their form',
     ),
-    Pass('eliminate_dead', eliminate_dead, 'sweeps up what was fused'),
+    Pass('eliminate_dead', eliminate_dead, 'removes nodes left by fusion'),
     Pass(
         'select_layout',
         select_layout,
-        'after fusion and sweeping: it looks at all that use a part',
+        'after fusion and eliminate_dead: it reads all users of a part',
         takes_layout=True,
     ),
     Pass(
         'fuse_edge_map_select',
         fuse_edge_map_select,
-        'before fuse_edge_map: weights that it takes are stored nowhere',
+        'before fuse_edge_map: its weights are not stored',
     ),
     Pass(
         'fuse_edge_map',
         fuse_edge_map,
-        'after layouts: they decide which gathers and sums there are',
+        'after select_layout, which determines gathers and sums',
     ),
     Pass(
         'fuse_edge_map_reduce',
         fuse_edge_map_reduce,
-        'after fuse_edge_map: it ends its kernels',
+        'after fuse_edge_map: reductions end its kernels',
     ),
     Pass(
         'hoist_invariant',
         hoist_invariant,
-        'last: it marks nodes, and none is made after it',
+        'last: no pass may add nodes after its marks',
     ),
 )
 

@@ -74,6 +74,6 @@ def verify(
     now = kinds(graph)
     for node, kind in (before or {}).items():
         if now.get(node, kind) != kind:
-            what = 'what is returned' if node.op == 'output' else node
+            what = 'the result' if node.op == 'output' else node
             raise InvalidGraph(f'{what} was {kind} and is {now[node]}')
     return now

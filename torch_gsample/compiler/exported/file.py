@@ -68,10 +68,10 @@ def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, Tensor]]:
     if data[: len(MAGIC)] != MAGIC:
         raise ValueError('it is not an exported program')
     if len(data) < start + _DIGEST:
-        raise ValueError(f'it is cut off after {len(data)} bytes')
+        raise ValueError(f'it is truncated after {len(data)} bytes')
     body = memoryview(data)[:-_DIGEST]
     if hashlib.sha256(body).digest() != data[-_DIGEST:]:
-        raise ValueError('its checksum is wrong: it is cut off or changed')
+        raise ValueError('its checksum is wrong: it is truncated or changed')
     end = start + int.from_bytes(data[len(MAGIC) : start], 'little')
     if end > len(body):
         raise ValueError(f'its header ends at {end}, beyond its end')

@@ -113,7 +113,7 @@ def graph_from_json(value: Any) -> GraphModule:
         here = str(schema_of(function_of(name)))
         if here != schema:
             raise ValueError(
-                f'{name} takes other arguments here: {here}, in the file '
+                f'{name} has different arguments: {here} here, in the file '
                 f'{schema}'
             )
     kernels = [EdgeKernel(unit_from_json(unit)) for unit in value['kernels']]

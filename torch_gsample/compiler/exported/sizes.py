@@ -101,14 +101,14 @@ def check_rule(rule: Any, tensors: Any) -> Rule:
         if type(part) is int and abs(part) < 1 << 62:
             continue
         if count > _MAX_PARTS or not isinstance(part, list) or not part:
-            raise ValueError(f'sizes have a rule with {part!r}')
+            raise ValueError(f'sizes have an invalid rule {part!r}')
         if part[0] == 'size' and len(part) == 3:
             if part[1] in tensors and part[2] in range(64):
                 continue
         elif isinstance(part[0], str) and part[0] in _FUNCTIONS:
             waiting += part[1:]
             continue
-        raise ValueError(f'sizes have a rule with {part!r}')
+        raise ValueError(f'sizes have an invalid rule {part!r}')
     return rule
 
 

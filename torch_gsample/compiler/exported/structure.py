@@ -387,7 +387,7 @@ def read_spec(value: Any, count: int) -> Spec:
         sizes |= {'list': len(items), 'tuple': len(items)}
         if sizes.get(kind) == len(items):
             return kind, items
-    raise ValueError(f'no value is of the kind {kind!r}')
+    raise ValueError(f'a value is not of the kind {kind!r}')
 
 
 def _read_key(value: Any) -> Spec:

@@ -57,7 +57,7 @@ def fuse_edge_map(graph: Graph) -> list[str]:
         if reader.operations < 2:
             continue
         if not differentiable(unit, reader.tensors):
-            notes.append(f'{node}: no derivative, so it stays as it is')
+            notes.append(f'{node}: unchanged, it has no derivative')
             continue
         replace(graph, node, unit, reader.tensors)
         erase_unused(graph, node)

@@ -54,12 +54,12 @@ def fuse_edge_map_reduce(graph: Graph) -> list[str]:
             continue
         unit, tensors = _reduced(reduction, *found)
         if not differentiable(unit, tensors):
-            notes.append(f'{node}: no derivative, so it stays as it is')
+            notes.append(f'{node}: unchanged, it has no derivative')
             continue
         size = [] if unit.by is None else [reduction.size]
         replace(graph, node, unit, tensors, *size)
         erase_unused(graph, node)
-        notes.append(f'{node}: no value of an edge is stored for it')
+        notes.append(f'{node}: stores no edge values')
     return notes
 
 

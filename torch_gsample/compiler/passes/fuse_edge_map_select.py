@@ -103,7 +103,7 @@ def fuse_edge_map_select(graph: Graph) -> list[str]:
         if not is_operator(node, 'sample_columns') or node.args[1] != 1:
             continue
         if has_only(node, *_OPTIONS) and _fuse(graph, node, work):
-            notes.append(f'{node}: weights are computed where it draws')
+            notes.append(f'{node}: its kernel computes the weights')
     return notes
 
 

@@ -84,9 +84,11 @@ def fuse_hops(graph: Graph) -> list[str]:
         touched = {n for node in moved for n in (node, *node.all_input_nodes)}
         hops = chain.name
         if not changed.isdisjoint(touched):
-            notes.append(f'{hops}: left, as a tensor is changed in place')
+            notes.append(f'{hops}: unchanged, as a tensor changes in place')
         elif not all(map(is_pure, moved)):
-            notes.append(f'{hops}: left, as one has an effect before the last')
+            notes.append(
+                f'{hops}: unchanged, as one has an effect before the last'
+            )
         else:
             _fuse(graph, chain, moved)
             notes.append(f'{hops}: one operator')

@@ -100,7 +100,7 @@ def raise_selections(graph: Graph) -> list[str]:
             raised[user] = [value if n is node else n for n in raised[user]]
         node.replace_all_uses_with(value)
         graph.erase_node(node)
-        notes.append(f'{found[0]} is computed for selected edges alone')
+        notes.append(f'{found[0]} is computed for selected edges only')
     for node in reversed(list(raised)):
         for user in list(node.users):
             if is_length(user):

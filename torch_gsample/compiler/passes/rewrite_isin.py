@@ -83,7 +83,7 @@ def rewrite_isin(graph: Graph) -> list[str]:
         out.meta['example_value'] = example(node)
         node.replace_all_uses_with(out)
         erase_unused(graph, node)
-        notes.append(f'{out}: edges are searched in their columns')
+        notes.append(f'{out}: searches edges in their columns')
     return notes
 
 

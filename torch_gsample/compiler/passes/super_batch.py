@@ -176,7 +176,7 @@ def _become(rewrite: Rewrite, node: Node) -> Any:
         return rule(rewrite, node)
     if is_pointwise(node):
         return pointwise(rewrite, node)
-    raise NoRule('its operator is not known')
+    raise NoRule('its operator is unknown')
 
 
 def _size(rewrite: Rewrite, node: Node, rule: Any) -> Any:

@@ -43,7 +43,7 @@ def _next_key(rewrite: Rewrite, node: Node) -> Value:
 def _drawn(rewrite: Rewrite, given: dict[str, Any]) -> tuple[Node, Node]:
     key = rewrite.constant(given['key'])
     if key not in rewrite.numbers or given['call_id'] != 0:
-        raise NoRule('a draw has a key of its own')
+        raise NoRule('a draw has its own key')
     return key, rewrite.numbers[key]
 
 
@@ -51,7 +51,7 @@ def _drawn(rewrite: Rewrite, given: dict[str, Any]) -> tuple[Node, Node]:
 def _cumulate_weights(rewrite: Rewrite, node: Node) -> Value:
     indptr, weight = (rewrite[n] for n in args_of(node))
     if indptr.kind != 'pointers' or indptr.into is not weight.axis:
-        raise NoRule('weights are of another axis')
+        raise NoRule('weights belong to another axis')
     return Value(rewrite.copy(node), weight.axis, None, 'weights')
 
 
@@ -59,7 +59,7 @@ def _cumulate_weights(rewrite: Rewrite, node: Node) -> Value:
 def _labor_scale(rewrite: Rewrite, node: Node) -> Value:
     indptr, weight = (rewrite[n] for n in args_of(node)[:2])
     if indptr.kind != 'pointers' or indptr.into is not weight.axis:
-        raise NoRule('weights are of another axis')
+        raise NoRule('weights belong to another axis')
     return Value(rewrite.copy(node), indptr.axis)
 
 
@@ -92,7 +92,7 @@ def _sample_nodes(rewrite: Rewrite, node: Node) -> Parts:
         of, ptr = value.axis, value.axis.ptr
         num_nodes = rewrite.total(value)
         if weight is not None and weight.axis is not of:
-            raise NoRule('weights are of another axis')
+            raise NoRule('weights belong to another axis')
     else:
         of, ptr, num_nodes = None, None, rewrite.constant(size)
         rewrite.constant(given['cum_weight'])
@@ -119,13 +119,13 @@ def _sample_nodes(rewrite: Rewrite, node: Node) -> Parts:
 @rule(gsample.sample_columns.default)
 def _sample_columns(rewrite: Rewrite, node: Node) -> Parts:
     if not has_only(node, 'cols', 'id', 'cum_weight', 'replace', 'options'):
-        raise NoRule('columns are sampled by trees, times or positions')
+        raise NoRule('it samples columns by tree, time or position')
     given = arguments(node)
     key, number = _drawn(rewrite, given)
     indptr = rewrite[given['indptr']]
     weight = optional(rewrite, given['cum_weight'])
     if weight is not None and weight.axis is not indptr.into:
-        raise NoRule('weights are of another axis')
+        raise NoRule('weights belong to another axis')
     cols, id = given['cols'], local(rewrite, given['id'])
     if indptr.is_constant:
         cols, axis = _columns(rewrite, given)
@@ -161,7 +161,7 @@ def _sample_layers(rewrite: Rewrite, node: Node) -> Parts:
     """The columns of a hop lie batch by batch, and so do its edges."""
     given = arguments(node)
     if len(given['seeds']) != 1 or given['disjoint']:
-        raise NoRule('layers have several types, or trees')
+        raise NoRule('layers have several types or trees')
     drawn = [
         _drawn(rewrite, {'key': key, 'call_id': call_id})
         for key, call_id in zip(given['key'], given['call_id'], strict=True)

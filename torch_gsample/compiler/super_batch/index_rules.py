@@ -30,7 +30,7 @@ from torch_gsample.compiler.super_batch.values import (
 def _index_select(rewrite: Rewrite, node: Node) -> Value:
     given = arguments(node)
     if given['dim'] != 0:
-        raise NoRule('a dimension is indexed that is no batch')
+        raise NoRule('it indexes a dimension other than the rows')
     return gather(rewrite, node, given['self'], given['index'])
 
 
@@ -38,7 +38,7 @@ def _index_select(rewrite: Rewrite, node: Node) -> Value:
 def _index(rewrite: Rewrite, node: Node) -> Value:
     source, indices = args_of(node)
     if len(indices) != 1 or indices[0] is None:
-        raise NoRule('several dimensions are indexed')
+        raise NoRule('it indexes several dimensions')
     return gather(rewrite, node, source, indices[0])
 
 
@@ -47,7 +47,7 @@ def _getitem(rewrite: Rewrite, node: Node) -> Value:
     source, at = args_of(node)
     if isinstance(at, Node):
         return gather(rewrite, node, source, at)
-    raise NoRule('rows of batches are taken by their number')
+    raise NoRule('it selects rows at fixed positions')
 
 
 @rule(aten.unsqueeze.default, aten.select.int)
@@ -55,7 +55,7 @@ def _in_rows(rewrite: Rewrite, node: Node) -> Value:
     source, dim = args_of(node)[:2]
     value = rewrite.vector(source)
     if dim % max(example(n).dim() for n in (source, node)) == 0:
-        raise NoRule('rows of batches are taken by their number')
+        raise NoRule('it selects rows at fixed positions')
     return Value(rewrite.copy(node), value.axis, value.into)
 
 
@@ -63,13 +63,13 @@ def gather(rewrite: Rewrite, node: Node, source: Node, at: Node) -> Value:
     """Returns the operator for positions in the rows of all batches."""
     value, place = rewrite[source], rewrite[at]
     if place.is_constant:
-        raise NoRule('rows of batches are taken by their number')
+        raise NoRule('it selects rows at fixed positions')
     if value.is_constant:
         changed = {at: rewrite.local(place)}
         return Value(rewrite.copy(node, changed), place.axis)
     if value.kind == 'pointers' and place.kind == 'pointers':
         if place.into is not value.axis:
-            raise NoRule('pointers are gathered by others')
+            raise NoRule('pointers index another axis')
         return Value(rewrite.copy(node), place.axis, value.into, 'pointers')
     rewrite.vector(source)
     rewrite.vector(at)
@@ -83,14 +83,14 @@ def _masked(rewrite: Rewrite, node: Node, source: Node, at: Node) -> Value:
     value, mask = rewrite[source], rewrite[at]
     dim = example(at).dim()
     if mask.axis is not value.axis or dim not in (1, example(source).dim()):
-        raise NoRule('a mask of another axis is used')
+        raise NoRule('a mask belongs to another axis')
     if dim == 1:
         return Value(rewrite.copy(node), rewrite.held(mask), value.into)
     if (
         any(not isinstance(n, int) for n in example(at).shape[1:])
         or example(at).shape[1:] != example(source).shape[1:]
     ):
-        raise NoRule('a mask of another axis is used')
+        raise NoRule('a mask belongs to another axis')
     # A mask of elements instead of rows.
     value = flat(rewrite, value, example(source))
     mask = flat(rewrite, mask, example(at))
@@ -104,7 +104,7 @@ def _masked(rewrite: Rewrite, node: Node, source: Node, at: Node) -> Value:
 def _nonzero(rewrite: Rewrite, node: Node) -> Value:
     mask = rewrite.vector(args_of(node)[0])
     if example(args_of(node)[0]).dim() != 1:
-        raise NoRule('positions are found in several dimensions')
+        raise NoRule('a mask has several dimensions')
     return Value(rewrite.copy(node), rewrite.held(mask), mask.axis)
 
 
@@ -117,7 +117,7 @@ def _narrow(rewrite: Rewrite, node: Node) -> Value:
         return _narrow_rows(rewrite, node, given)
     ends = (given['start'] or 0, given['end'])
     if value.kind != 'pointers' or ends != (0, -1) or given['step'] != 1:
-        raise NoRule('rows of batches are taken by their number')
+        raise NoRule('it selects rows at fixed positions')
     return Value(rewrite.copy(node), value.axis, value.into)
 
 
@@ -131,7 +131,7 @@ def _narrow_rows(rewrite: Rewrite, node: Node, given: dict[str, Any]) -> Value:
         return Value(rewrite.copy(node), value.axis, value.into)
     first = rewrite.known.get(start) if isinstance(start, Node) else None
     if not isinstance(first, Size) or first.more or not to_end:
-        raise NoRule('rows of batches are taken by their number')
+        raise NoRule('it selects rows at fixed positions')
     call = rewrite.call(
         segments.rest,
         value.node,
@@ -171,10 +171,10 @@ def _scatter(rewrite: Rewrite, node: Node) -> Value:
     given = arguments(node)
     source = given.get('source', given.get('src'))
     if given['dim'] != 0:
-        raise NoRule('a dimension is indexed that is no batch')
+        raise NoRule('it indexes a dimension other than the rows')
     rows = rewrite.vector(source)
     if rows.axis is not rewrite.vector(given['index']).axis:
-        raise NoRule('rows of different axes are combined')
+        raise NoRule('it combines rows of different axes')
     base, place, axis = _target(rewrite, given['self'], given['index'])
     changed = {
         source: rewrite.local(rows),
@@ -188,7 +188,7 @@ def _scatter(rewrite: Rewrite, node: Node) -> Value:
 def _index_fill(rewrite: Rewrite, node: Node) -> Value:
     given = arguments(node)
     if given['dim'] != 0:
-        raise NoRule('a dimension is indexed that is no batch')
+        raise NoRule('it indexes a dimension other than the rows')
     rewrite.constant(given['value'])
     base, place, axis = _target(rewrite, given['self'], given['index'])
     changed = {given['self']: base, given['index']: place}
@@ -201,16 +201,16 @@ def _index_put(rewrite: Rewrite, node: Node) -> Value:
     at, source = given['indices'][0], given['values']
     integers = at is not None and example(at).dtype != torch.bool
     if len(given['indices']) > 1 or not integers or given['accumulate']:
-        raise NoRule('only rows are written, and once')
+        raise NoRule('it writes by a mask or several indices, or accumulates')
     base, place, axis = _target(rewrite, given['self'], at)
     changed = {given['self']: base, at: place}
     if not rewrite[source].is_constant:
         rows = rewrite.vector(source)
         if rows.axis is not rewrite.vector(at).axis:
-            raise NoRule('rows of different axes are combined')
+            raise NoRule('it combines rows of different axes')
         changed[source] = rewrite.local(rows)
     elif example(source).dim() > 0:
-        raise NoRule('rows of a constant are written')
+        raise NoRule('it writes rows of a constant')
     return Value(rewrite.copy(node, changed), axis)
 
 
@@ -220,7 +220,7 @@ def _bincount(rewrite: Rewrite, node: Node) -> Value:
     place, least = rewrite.vector(given['self']), given['minlength']
     size = rewrite.known.get(least) if isinstance(least, Node) else None
     if given['weights'] is not None or least == 0:
-        raise NoRule('the length of the result is not known')
+        raise NoRule('the length of its result is unknown')
     if isinstance(size, Size) and size.more == 0:
         axis = size.axis
     else:
@@ -241,7 +241,7 @@ def _bincount(rewrite: Rewrite, node: Node) -> Value:
 def _diff(rewrite: Rewrite, node: Node) -> Value:
     value = rewrite[args_of(node)[0]]
     if value.kind != 'pointers' or len(args_of(node)) > 1 or node.kwargs:
-        raise NoRule('rows of different batches are subtracted')
+        raise NoRule('it subtracts rows of different batches')
     copied = rewrite.copy(node)
     return Value(copied, value.axis, None, 'vector', value.into)
 
@@ -251,7 +251,7 @@ def _repeat_interleave(rewrite: Rewrite, node: Node) -> Value:
     given = arguments(node)
     value, counts = (rewrite.vector(given[n]) for n in ('self', 'repeats'))
     if counts.counts is None or value.axis is not counts.axis:
-        raise NoRule('rows are repeated a number of times that is not known')
+        raise NoRule('the number of repeats is unknown')
     return Value(rewrite.copy(node), counts.counts, value.into)
 
 
@@ -268,10 +268,10 @@ def _searchsorted(rewrite: Rewrite, node: Node) -> Value:
         and bounds.axis is bounds.into
     )
     if not identity or len(args_of(node)) > 2 or node.kwargs:
-        raise NoRule('it is in another order')
+        raise NoRule('it searches for values other than a range')
     into = position.into
     if bounds.axis is not into:
-        raise NoRule('positions of another axis are searched')
+        raise NoRule('it searches positions of another axis')
     return Value(rewrite.copy(node), into, position.axis, 'pointers')
 
 
@@ -283,10 +283,10 @@ def _unique(rewrite: Rewrite, node: Node) -> Any:
     [source] = args_of(node) if len(args_of(node)) == 1 else [None]
     counts = node.kwargs == {'return_counts': True}
     if source is None or (node.kwargs and not counts):
-        raise NoRule('distinct values have options')
+        raise NoRule('it has options other than counts')
     tensor = example(source)
     if tensor.dtype not in (torch.int32, torch.int64):
-        raise NoRule('only distinct integers are known')
+        raise NoRule('its values are not integers')
     value = flat(rewrite, rewrite.vector(source), tensor)
     found, place = unique_rows(rewrite, value, 2**62, True)
     distinct = _like(rewrite, found, tensor)

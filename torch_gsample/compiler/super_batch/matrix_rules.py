@@ -64,9 +64,9 @@ def _multiply(rewrite: Rewrite, node: Node) -> Value:
     if not isinstance(size, Size):
         return pointwise(rewrite, node)
     if numbers.target is not aten.arange.default or numbers.args != (2,):
-        raise NoRule('sizes are used with tensors')
+        raise NoRule('it combines sizes with tensors')
     if size.more or example(node).dtype != torch.int64:
-        raise NoRule('sizes are used with tensors')
+        raise NoRule('it combines sizes with tensors')
     ptr = size.axis.ptr
     return Value(ptr, rewrite.dense(1), size.axis, 'pointers')
 
@@ -81,7 +81,7 @@ def _slice_cols(rewrite: Rewrite, node: Node) -> Parts:
     elif indptr.kind == 'pointers' and indptr.into is indices.axis:
         place = rewrite.positions(cols, indptr.axis)
     else:
-        raise NoRule('a matrix is made of parts of batches and of others')
+        raise NoRule('a matrix mixes batched and other parts')
     call = rewrite.copy(node, {given['cols']: place})
     out, index, edge = parts(rewrite, call)
     pointers, edges = point_to_edges(rewrite, out, cols.axis)
@@ -102,7 +102,7 @@ def _slice_rows(rewrite: Rewrite, node: Node) -> Parts:
     size = rewrite.known.get(given['num_rows'])
     if indptr.kind == 'pointers' and isinstance(size, Size) and cols is None:
         if indices.into is not size.axis or indptr.into is not indices.axis:
-            raise NoRule('rows of another axis are taken')
+            raise NoRule('it slices rows of another axis')
         changed = {given['rows']: rewrite.positions(rows, size.axis)}
         call, axis = rewrite.copy(node, changed), indptr.axis
     else:
@@ -126,12 +126,12 @@ def _slice_rows_of_each(
     num_rows = rewrite.constant(given['num_rows'])
     rows, cols = rewrite.vector(given['rows']), given['cols']
     if indptr.is_constant != indices.is_constant or indices.into is not None:
-        raise NoRule('a matrix is made of parts of batches and of others')
+        raise NoRule('a matrix mixes batched and other parts')
     if not indptr.is_constant and indptr.into is not indices.axis:
-        raise NoRule('a matrix is made of parts of batches and of others')
+        raise NoRule('a matrix mixes batched and other parts')
     if cols is not None:
         if not indptr.is_constant:
-            raise NoRule('rows and columns of batches are taken')
+            raise NoRule('it slices rows and columns of a batched matrix')
         axis = rewrite.vector(cols).axis
     elif indptr.is_constant:
         axis = rewrite.dense(example(given['indptr']).shape[0] - 1)
@@ -175,9 +175,9 @@ def _induce_subgraph(rewrite: Rewrite, node: Node) -> Parts:
     if blocks == [None, None]:
         blocks = [rewrite.batch(rows.axis), rewrite.batch(cols.axis)]
     elif None in blocks or blocks[0].into is not blocks[1].into:
-        raise NoRule('blocks of different axes are connected')
+        raise NoRule('it connects blocks of different axes')
     elif blocks[0].into is None:
-        raise NoRule('blocks of different batches may have one number')
+        raise NoRule('blocks of different batches may share an id')
     else:
         blocks = [block.node for block in blocks]
     call = rewrite.call(
@@ -208,7 +208,7 @@ def _has_edges(rewrite: Rewrite, node: Node) -> Value:
     ptr, rows = rewrite[given['ptr']], rewrite.vector(given['rows'])
     rewrite.constant(given['num_rows'])
     if ptr.kind != 'pointers' or ptr.into is not rows.axis:
-        raise NoRule('rows of another axis are searched')
+        raise NoRule('it searches rows of another axis')
     changed = {given['rows']: rewrite.local(rows)}
     cols = given['cols']
     if cols is not None:
@@ -221,7 +221,7 @@ def _has_edges(rewrite: Rewrite, node: Node) -> Value:
         axis = _same_columns(rewrite, given['indptr'], given['indices'])
         changed[given['indices']] = rewrite.local(rewrite[given['indices']])
     if axis is not ptr.axis:
-        raise NoRule('columns of another axis are searched')
+        raise NoRule('it searches columns of another axis')
     return Value(rewrite.copy(node, changed), rows.axis)
 
 
@@ -235,10 +235,10 @@ def _match_edges(rewrite: Rewrite, node: Node) -> Value:
     )
     axes = {_same_columns(rewrite, *side[:2]) for side in (first, other)}
     if len(axes) > 1:
-        raise NoRule('columns of different axes are matched')
+        raise NoRule('it matches columns of different axes')
     sizes = {rewrite.known.get(side[2], side[2]) for side in (first, other)}
     if len(sizes) > 1:
-        raise NoRule('matrices may have other numbers of rows')
+        raise NoRule('matrices may have different numbers of rows')
     indices = [rewrite.vector(side[1]) for side in (first, other)]
     changed = {
         side[1]: rewrite.local(value)
@@ -252,7 +252,7 @@ def _same_columns(rewrite: Rewrite, indptr: Node, indices: Node) -> Axis:
     """Returns the axis of the columns of a matrix in each batch."""
     pointers, rows = rewrite[indptr], rewrite.vector(indices)
     if pointers.kind != 'pointers' or pointers.into is not rows.axis:
-        raise NoRule('a matrix is made of parts of batches and of others')
+        raise NoRule('a matrix mixes batched and other parts')
     assert isinstance(pointers.axis, Axis)
     return pointers.axis
 

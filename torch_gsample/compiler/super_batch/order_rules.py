@@ -27,9 +27,9 @@ def _repeat(rewrite: Rewrite, node: Node) -> Value:
     value = rewrite.vector(source)
     first, *others = repeats
     if not isinstance(first, int) or first < 1:
-        raise NoRule('rows are repeated a number of times that is not known')
+        raise NoRule('the number of repeats is unknown')
     if len(repeats) != example(source).dim() or others != [1] * len(others):
-        raise NoRule('rows get another shape')
+        raise NoRule('it reshapes rows')
     return in_batches(rewrite, node, [value] * first)
 
 
@@ -39,7 +39,7 @@ def _argsort(rewrite: Rewrite, node: Node) -> Value:
     given = arguments(node)
     value = rewrite.vector(given['self'])
     if example(given['self']).dim() != 1 or not given['stable']:
-        raise NoRule('only a stable order of a vector is known')
+        raise NoRule('its sort is unstable or multidimensional')
     order = rewrite.call(
         segments.argsort,
         value.node,  # positions in all batches have the order of their batch
@@ -56,7 +56,9 @@ def _cumsum(rewrite: Rewrite, node: Node) -> Value:
     given = arguments(node)
     tensor, value = example(given['self']), rewrite.vector(given['self'])
     if tensor.dim() != 1 or given['dtype'] not in (None, torch.int64):
-        raise NoRule('only a vector is summed up, as int64')
+        raise NoRule(
+            'it sums several dimensions, or in a dtype other than int64'
+        )
     if tensor.dtype == torch.bool:
         held = rewrite.held(value)
         return Value(rewrite.copy(node), value.axis, held, 'ends')

@@ -250,7 +250,7 @@ class SuperBatch:
             # Its own errors are raised again by single batches.
             self._fails, reason = True, str(error).split('\n')[0]
             self.notes = (f'it cannot be captured: {reason}',)
-            _warn(f'batches run one by one, as {self.notes[0]}')
+            _warn(f'batches run one by one: {self.notes[0]}')
             return []
         finally:
             runner.reset(token)

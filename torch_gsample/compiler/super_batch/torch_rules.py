@@ -89,14 +89,14 @@ def pointwise(rewrite: Rewrite, node: Node) -> Value:
     """Returns the operator itself, with scalars expanded to rows."""
     values = {n: rewrite[n] for n in node.all_input_nodes}
     if any(not isinstance(value, Value) for value in values.values()):
-        raise NoRule('sizes are used with tensors')
+        raise NoRule('it combines sizes with tensors')
     axes = {v.axis for v in values.values() if v.axis and v.kind != 'scalar'}
     if any(v.kind not in ('vector', 'scalar') for v in values.values()):
-        raise NoRule('pointers are used as numbers')
+        raise NoRule('it uses pointers as numbers')
     if not axes:
         return _of_scalars(rewrite, node, values)
     if len(axes) > 1:
-        raise NoRule('rows of different axes are combined')
+        raise NoRule('it combines rows of different axes')
     [axis] = axes
     dim = example(node).dim()
     vector = next(n for n, v in values.items() if v.axis is axis)
@@ -136,9 +136,9 @@ def _operand(
             return value.node
         if rewrite.is_dense(axis, tensor.shape[0]):
             return tiled(rewrite, value.node, axis)
-        raise NoRule('a constant is combined with the rows of batches')
+        raise NoRule('it combines a constant with rows of batches')
     if tensor.dim() != dim:
-        raise NoRule('rows are broadcast along another dimension')
+        raise NoRule('it broadcasts rows along another dimension')
     return rewrite.local(value)
 
 
@@ -153,9 +153,9 @@ def _of_scalars(
     rewrite: Rewrite, node: Node, values: dict[Node, Value]
 ) -> Value:
     if any(example(n).dim() > 0 for n in values):
-        raise NoRule('a number of each batch is combined with a constant')
+        raise NoRule('it combines a number per batch with a constant')
     if len({example(n).dtype for n in values}) > 1:
-        raise NoRule('numbers of different types are combined')
+        raise NoRule('it combines numbers of different dtypes')
     axis = next(v.axis for v in values.values() if v.axis is not None)
     copied = rewrite.copy(node)
     tensor = example(node)
@@ -184,7 +184,7 @@ def _reshape(rewrite: Rewrite, node: Node) -> Value:
     value = rewrite.vector(args_of(node)[0])
     tensor, [*shape] = example(args_of(node)[0]), args_of(node)[1]
     if shape != [-1] or any(not isinstance(s, int) for s in tensor.shape[1:]):
-        raise NoRule('rows get another shape')
+        raise NoRule('it reshapes rows')
     return flat(rewrite, value, tensor)
 
 
@@ -211,7 +211,7 @@ def _expand_as(rewrite: Rewrite, node: Node) -> Value:
         rewrite.vector(args_of(node)[1]),
     )
     if value.axis is not like.axis:
-        raise NoRule('rows of different axes are combined')
+        raise NoRule('it combines rows of different axes')
     return Value(rewrite.copy(node), value.axis, value.into)
 
 
@@ -229,7 +229,7 @@ def _concatenate(rewrite: Rewrite, node: Node) -> Value:
         changed = {n: rewrite.local(value) for n, value in pairs}
         return Value(rewrite.copy(node, changed), values[0].axis)
     if stacks or given['dim'] != 0:
-        raise NoRule('rows of batches are stacked')
+        raise NoRule('it stacks rows of batches')
     # Empty parts only contribute their dtype.
     some = [v for v in values if not rewrite.is_dense(v.axis, 0)] or values[:1]
     if len({example(value.node).dtype for value in values}) > 1:
@@ -281,7 +281,7 @@ def _along_rows(rewrite: Rewrite, node: Node) -> Value:
     along = given['dim']
     along = [along] if isinstance(along, int) else along
     if not along or any(d % dim == 0 for d in along):
-        raise NoRule('rows of batches are summed')
+        raise NoRule('it sums rows of batches')
     return Value(rewrite.copy(node), value.axis)
 
 
@@ -298,7 +298,7 @@ def _number(rewrite: Rewrite, node: Node) -> Value:
     """Returns a number per batch by the same operator, bitwise equal."""
     value = rewrite.vector(args_of(node)[0])
     if len(args_of(node)) > 1 or node.kwargs or value.axis is None:
-        raise NoRule('only reductions without options are known')
+        raise NoRule('its reduction has options')
     reduced = rewrite.call(
         segments.reduce,
         node.target,
@@ -318,7 +318,7 @@ def _size(rewrite: Rewrite, node: Node) -> Any:
     if value.is_constant or dim != 0:
         return Value(rewrite.copy(node))
     if value.kind in ('scalar', 'weights'):
-        raise NoRule('the length of a tensor that is not a vector is used')
+        raise NoRule('it reads the length of a tensor that is not a vector')
     return Size(value.axis, int(value.kind == 'pointers'))
 
 
@@ -331,7 +331,7 @@ def _add_sizes(rewrite: Rewrite, node: Node) -> Any:
         return Size(first.axis, first.more + second)
     if isinstance(second, Size) and isinstance(first, int):
         return Size(second.axis, second.more + first)
-    raise NoRule('sizes are added')
+    raise NoRule('it adds sizes')
 
 
 def _of_shape(rewrite: Rewrite, node: Node, shape: Sequence[Any]) -> Value:
@@ -364,6 +364,6 @@ def _filled(rewrite: Rewrite, node: Node) -> Value:
 def _arange(rewrite: Rewrite, node: Node) -> Value:
     size = rewrite[args_of(node)[0]]
     if not isinstance(size, Size) or size.more not in (0, 1):
-        raise NoRule('a range ends at a value that is not a size')
+        raise NoRule('a range does not end at a size')
     kind = 'pointers' if size.more else 'vector'
     return Value(rewrite.copy(node), size.axis, size.axis, kind)

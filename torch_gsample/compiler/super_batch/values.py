@@ -142,7 +142,7 @@ class Rewrite:
         if isinstance(value, Size):
             return self.total(value)
         if not isinstance(value, Value):
-            raise NoRule('a part that has no rule is used')
+            raise NoRule('it uses a part without a rule')
         return value.node
 
     def once(self, key: Any, make: Any) -> Any:
@@ -290,7 +290,7 @@ class Rewrite:
         if isinstance(node, Node):
             value = self.known[node]
             if not isinstance(value, Value) or not value.is_constant:
-                raise NoRule(f'{node} is not the same for all batches')
+                raise NoRule(f'{node} differs between batches')
             return value.node
         return node
 
@@ -301,7 +301,7 @@ class Rewrite:
             return value.node
         assert axis is not None
         if value.kind != 'vector':
-            raise NoRule('pointers are used as numbers')
+            raise NoRule('it uses pointers as numbers')
         return self.once(
             ('local', value.node, into),
             lambda: self.call(
@@ -319,7 +319,7 @@ class Rewrite:
             return value.node
         assert value.axis is not None
         if value.kind != 'vector':
-            raise NoRule('pointers are used as positions')
+            raise NoRule('it uses pointers as positions')
         local, axis = self.local(value), value.axis
         return self.once(
             ('positions', local, into),

@@ -55,10 +55,10 @@ def gather(call: Any, x: Node, index: Node) -> Node:
     kind = DESTINATION if of_target else SOURCE
     if x.kind == AGGREGATE:
         if not of_target:
-            raise call.fail('aggregates of neighbours are read')
+            raise call.fail('it reads aggregates of neighbours')
         kind = MIXED
     if x.rows != rows:
-        raise call.fail('the rows are those of the other end')
+        raise call.fail('its rows belong to the other end')
     assert x.row is not None
     shape = (*x.shape[: x.row], recorder.edges, *x.shape[x.row + 1 :])
     return Node(
@@ -76,24 +76,24 @@ def aggregation(call: Any) -> Node:
         whole = rest[1] if len(rest) > 1 else True
         counts = call.kwargs.get('include_self', whole)
         if counts and reduce not in _NEUTRAL:
-            raise call.fail('of values with the existing ones')
+            raise call.fail('it combines values with existing ones')
     elif call.kwargs.get('alpha', 1) != 1 or rest:
-        raise call.fail('with a factor')
+        raise call.fail('it has a factor')
     if reduce not in _NAMES:
-        raise call.fail(f"by '{reduce}'")
+        raise call.fail(f"its reduction is '{reduce}'")
     is_blank = blank.op == 'fill' and blank.args[0] == _NEUTRAL.get(reduce, 0)
     if not is_blank or blank.rows != recorder.destinations:
-        raise call.fail('onto existing values')
+        raise call.fail('it adds to existing values')
     nodes = isinstance(src, Node) and isinstance(index, Node)
     if not nodes or index.kind != INDEX:
-        raise call.fail('by indices other than destinations')
+        raise call.fail('its indices are not destinations')
     if index.args[0] != recorder.target:
-        raise call.fail('over out-edges')
+        raise call.fail('it aggregates over out-edges')
     dim %= blank.rank
     if src.kind not in OF_EDGES or src.row != dim or blank.row != dim:
-        raise call.fail('of rows other than edges')
+        raise call.fail('its rows are not edges')
     if name.startswith('scatter') and index.shape != src.shape:
-        raise call.fail('of a part of the features')
+        raise call.fail('it covers only part of the features')
     return aggregate(_NAMES[reduce], src, recorder.destinations, call)
 
 

@@ -65,7 +65,7 @@ class Program:
             return
         self._seen.add(node)
         if node.kind != MIXED:
-            raise node.fail('a value of one end is returned for each edge')
+            raise node.fail('it returns a value of one end for each edge')
         is_put = node.op == 'view' and not keeps_axes(node)
         if not is_put and node.op != 'cat':
             self.outputs.append(node)

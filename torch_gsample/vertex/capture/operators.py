@@ -17,7 +17,7 @@ def _plain(name: str, count: int = 1) -> Rule:
 
     def rule(low: Any, node: Node) -> Value:
         if len(node.args) > count or node.kwargs:
-            raise node.fail(f'torch.{node.op} with further arguments')
+            raise node.fail(f'torch.{node.op} with more arguments')
         args = tuple(low.arg(node, i) for i in range(count))
         return call(name, args, {})
 
@@ -55,7 +55,7 @@ def _add(sign: float, is_flipped: bool = False) -> Rule:
 
 def _div(low: Any, node: Node) -> Value:
     if node.kwargs.get('rounding_mode') is not None:
-        raise node.fail('torch.div that rounds')
+        raise node.fail('torch.div with rounding')
     return call('div', (low.arg(node, 0), low.arg(node, 1)), {})
 
 
@@ -63,7 +63,7 @@ def _same(low: Any, node: Node) -> Value:
     # Operands and results have half precision, intermediate values do not.
     before = node.args[0].dtype
     if kernel_dtype(node.dtype) != kernel_dtype(before):
-        raise node.fail('a conversion of dtypes at edges')
+        raise node.fail('a dtype conversion at edges')
     return low.arg(node, 0)
 
 
@@ -94,7 +94,7 @@ def _clamp(low: Any, node: Node) -> Value:
 def _pow(low: Any, node: Node) -> Value:
     x, exponent = node.args[:2]
     if not isinstance(x, Node) or not is_number(exponent):
-        raise node.fail('torch.pow with a tensor as exponent')
+        raise node.fail('torch.pow with a tensor exponent')
     return call('pow', (low.arg(node, 0), float(exponent)), {})
 
 

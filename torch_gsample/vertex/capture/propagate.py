@@ -289,18 +289,18 @@ def _why_not(method: str, modules: list[Any], graph: Any, kwargs: Any) -> str:
     if any(getattr(layer, name) for name in _HOOKS[method]) or any(
         map(has_hooks, inner)
     ):
-        return 'hooks see its messages'
+        return 'it has hooks of messages'
     if layer.explain or layer.decomposed_layers != 1:
-        return 'it explains its messages, or decomposes them'
+        return 'it explains or decomposes its messages'
     if torch.jit.is_tracing():
         return 'it is traced'
     if not isinstance(graph, Tensor) or graph.layout != torch.strided:
-        return 'a sparse matrix is multiplied by PyG'
+        return 'PyG multiplies its sparse matrix'
     if is_transformed() and is_mapped(graph):
         return 'torch.vmap maps its graph'
     is_sorted = getattr(graph, 'is_sorted_by_col', False)
     if layer.fuse and layer.SUPPORTS_FUSED_EDGE_INDEX and is_sorted:
-        return 'an EdgeIndex is multiplied by PyG'
+        return 'PyG multiplies its EdgeIndex'
     if graph.dim() != 2 or len(graph) != 2 or not graph.shape[1]:
         return 'there are no edges'
     if graph.dtype not in (torch.int32, torch.int64):

@@ -174,7 +174,7 @@ class Recorder(TorchDispatchMode):
                 )
         if not torch.is_grad_enabled() and _in_function():
             raise NotCaptured(
-                'the gradient of a torch.autograd.Function is not known', where
+                'the gradient of a torch.autograd.Function is unknown', where
             )
 
     def _recorded(self, func: Any, args: Any, kwargs: Any, where: str) -> Any:
@@ -195,9 +195,7 @@ class Recorder(TorchDispatchMode):
         if overload is None or not isinstance(target, Traced):
             raise NotCaptured(f'torch.{name} is in place', where)
         if target.has_alias:
-            raise NotCaptured(
-                f'torch.{name} changes a tensor that others share', where
-            )
+            raise NotCaptured(f'torch.{name} changes a shared tensor', where)
         out = self._recorded(overload, args, kwargs, where)
         if out.shape != target.node.shape or out.dtype != target.node.dtype:
             raise NotCaptured(f'torch.{name} changes a shape', where)

@@ -361,7 +361,7 @@ class Call:
                 return gather(self, x, index)
         elif name in _SCATTERS and x.kind in (VERTEX, AGGREGATE):
             return aggregation(self)
-        raise self.fail('of the numbers of vertices')
+        raise self.fail('it reads indices of vertices')
 
 
 _SCATTERS = frozenset(

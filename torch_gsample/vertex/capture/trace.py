@@ -62,7 +62,7 @@ def traced_call(
     recorder = Recorder(device, ends[1 - target], ends[target], edges, target)
     shapes = [n for item in key.tensors for n in item.shape]
     if set(sizes) & set(shapes):
-        raise NotCaptured('a number of features is that of a capture')
+        raise NotCaptured('a number of features is specific to a capture')
     clone, parts = _clone(layer, recorder)
     kwargs = _symbols(key, ends, edges, recorder)
     graph = recorder.tensor(graph_node(recorder))

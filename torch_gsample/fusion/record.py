@@ -62,13 +62,13 @@ class _Recorder(Call):
         # Now, as a copy of all values for later would be of the whole batch.
         edges = edges_of(values)
         form: str | None = None
-        note, hops, depth = 'its edges are not those of a batch', None, 1
+        note, depth = 'its edges are not those of a batch', 1
         if edges is not None:
             form, note, depth = _form(
                 layer, forward, values, out, self.state, count
             )
-            if form is not None or not isinstance(edges, dict):
-                hops = blocks_of(edges).num_hops
+            if form is None and isinstance(edges, dict):
+                edges = None  # on the whole batch, it computes all types
         nodes: list[Any] = []
 
         def mark(x: Any) -> Any:
@@ -79,7 +79,7 @@ class _Recorder(Call):
             nodes.append(x.grad_fn)
             return x
 
-        call = Recorded(layer, nodes, form, note, hops, depth)
+        call = Recorded(layer, nodes, form, note, edges, depth)
         self.calls.append(call)
         return tree_map(mark, out)
 

@@ -70,7 +70,7 @@ class FusedLayer(Fused):
             and not _is_traced()
             and args[0].size(0) < state.min_nodes
         ):
-            return self._of_pyg(args, kwargs)
+            return self._call_pyg(args, kwargs)
         own: Any = super().forward  # type: ignore[misc]
         if _is_traced():
             if is_dynamo_compiling() and _has_edges_of_batches(args, kwargs):
@@ -98,10 +98,10 @@ class FusedLayer(Fused):
         kwargs = {name: plain_edges(x) for name, x in kwargs.items()}
         edges = args[1] if len(args) > 1 else kwargs.get('edge_index')
         if isinstance(edges, Tensor) and _are_few(x, state.min_nodes):
-            return self._of_pyg(args, kwargs)
+            return self._call_pyg(args, kwargs)
         return own(*args, **kwargs)
 
-    def _of_pyg(self, args: Any, kwargs: Any) -> Any:
+    def _call_pyg(self, args: Any, kwargs: Any) -> Any:
         """Calls PyG's layer, which is faster for few vertices."""
         pyg: Any = self.layer_class
         before, _left.layer = _left.layer, self

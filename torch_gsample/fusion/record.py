@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch_geometric.nn.aggr import GRUAggregation, LSTMAggregation
 
 from torch_gsample.block import HeteroBlock
 from torch_gsample.fusion.calls import (
@@ -33,6 +34,8 @@ from torch_gsample.torch_private import is_view, tree_leaves, tree_map
 
 #: Larger parameters are embeddings, not gates that start at zero.
 _MOST_NOISE = 1 << 22
+#: Their results depend on the padding, which they read as messages.
+_PADDING = LSTMAggregation, GRUAggregation
 #: Number of elements compared at once.
 _PART = 1 << 20
 #: Tolerances, relative to the largest value of the whole batch.
@@ -63,12 +66,14 @@ class _Recorder(Call):
         edges = edges_of(values)
         form: str | None = None
         note, depth = 'its edges are not those of a batch', 1
-        if edges is not None:
+        if any(isinstance(m, _PADDING) for m in module.modules()):
+            note = 'it pads messages to the largest in-degree of the batch'
+        elif edges is not None:
             form, note, depth = _form(
                 layer, forward, values, out, self.state, count
             )
-            if form is None and isinstance(edges, dict):
-                edges = None  # on the whole batch, it computes all types
+        if form is None and isinstance(edges, dict):
+            edges = None  # on the whole batch, it computes all types
         nodes: list[Any] = []
 
         def mark(x: Any) -> Any:

@@ -170,6 +170,18 @@ class BatchEdges:
         order, csc = csc.edge_id.long(), replace(csc, edge_id=None)
         return BatchEdges(None, (*src, 0), (*dst, 0), counts, csc=csc), order
 
+    def masked(self, edge_index: Tensor, mask: Tensor) -> 'BatchEdges':
+        """Returns the edges that a mask keeps: they stay in the order of hops.
+
+        Args:
+            edge_index (torch.Tensor): The kept edges.
+            mask (torch.Tensor): bool ``[num_edges]``.
+        """
+        src, dst, _ = self.counts
+        hops = [mask[a:b] for a, b in pairwise(self.num_edges)]
+        counts = [int(hop.count_nonzero()) for hop in hops]
+        return BatchEdges(edge_index, src, dst, counts, self.by_column)
+
     def transposed(self, num_src: int, num_dst: int, num_edges: int) -> CSC:
         """Returns the first edges by source, made once."""
         key = num_src, num_dst, num_edges

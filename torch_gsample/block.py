@@ -291,6 +291,17 @@ Block(num_src=3, num_dst=1, num_edges=2)], torch.Size([1, 4]))
                 _ = part.transposed
         return self
 
+    def masked(self, edge_type: Any, edges: Tensor, mask: Tensor) -> 'Blocks':
+        """Returns the blocks of the edges that a mask keeps.
+
+        Args:
+            edge_type (EdgeType, optional): Their type.
+            edges (torch.Tensor): The kept edges, ``[2, num_kept]``.
+            mask (torch.Tensor): bool ``[num_edges]``.
+        """
+        kept = self.edges[edge_type].masked(edges, mask)
+        return Blocks({**self.edges, edge_type: kept}, self._counts)
+
     def map(self, function: Callable[[Tensor], Tensor]) -> 'Blocks':
         """Returns the blocks with a function applied to their tensors."""
         edges = {t: e.map(function) for t, e in self.edges.items()}

@@ -48,3 +48,15 @@ def test_draws_are_those_of_tensors(spark, where, seed, call_id):
     ):
         want = draws.uniform(values, seed, call_id).tolist()
         assert [rows[id][name] for id in IDS] == want
+
+
+def test_a_session_that_takes_no_class_draws_in_workers(spark, monkeypatch):
+    """As where Janino is not there, or JARs cannot be added."""
+    monkeypatch.setattr(jvm_draws, '_compiled', {})
+    monkeypatch.setattr(jvm_draws, '_SOURCE', 'no Java')
+    frame = spark.createDataFrame(pa.table({'id': IDS}))
+    with pytest.warns(UserWarning, match='Python workers draw the numbers'):
+        column = jvm_draws.draw(frame, 'id', 3, draws.KEEP)
+    rows = frame.select('id', column.alias('drawn')).collect()
+    want = draws.uniform(torch.tensor([row.id for row in rows]), 3, draws.KEEP)
+    assert [row.drawn for row in rows] == want.tolist()

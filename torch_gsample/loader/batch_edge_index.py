@@ -8,6 +8,7 @@ from weakref import WeakSet
 
 import torch
 from torch import Tensor
+from torch.compiler import is_dynamo_compiling
 from torch_geometric.data import Data, HeteroData
 
 from torch_gsample.block import Block, Blocks
@@ -40,7 +41,8 @@ class BatchBlocks:
 class BatchEdgeIndex(Tensor):
     """The edges of a batch (of one relation), with its blocks.
 
-    Copies on any device and pickled ones keep the blocks. Other tensors
+    Copies on any device and pickled ones keep the blocks. The edges of a mask,
+    as of PyG's ``dropout_edge``, have blocks of their own. Other tensors
     computed from it are plain.
     """
 
@@ -85,6 +87,29 @@ class BatchEdgeIndex(Tensor):
         block = self.batch.on(self.device).level(level)
         return block if self.edge_type is None else block[self.edge_type]
 
+    def __getitem__(self, index: Any) -> Any:
+        out = super().__getitem__(index)
+        if is_dynamo_compiling():  # compiled functions take plain edges
+            return out
+        if not self._is_mask(index) or not self.is_known:
+            return out
+        blocks = self.batch.on(self.device)
+        blocks = blocks.masked(self.edge_type, out, index[1])
+        batch = BatchBlocks(blocks, self.device, self.batch.num_nodes)
+        return self.of(out, batch, self.edge_type)
+
+    def _is_mask(self, index: Any) -> bool:
+        """Whether an index is a mask of edges: `edge_index[:, mask]`."""
+        if type(index) is not tuple or len(index) != 2:
+            return False
+        every, mask = index
+        return (
+            isinstance(mask, Tensor)
+            and mask.dtype == torch.bool
+            and mask.shape == self.shape[1:]
+            and (every is Ellipsis or _is_every(every))
+        )
+
     def _like(self, edge_index: Tensor) -> Any:
         if isinstance(edge_index, BatchEdgeIndex):
             return edge_index
@@ -127,6 +152,10 @@ class BatchEdgeIndex(Tensor):
     def __reduce_ex__(self, protocol: Any) -> Any:
         parts = self.plain, self.batch, self.edge_type
         return BatchEdgeIndex.of, parts
+
+
+def _is_every(index: Any) -> bool:
+    return type(index) is slice and index == slice(None)
 
 
 def mark_batch(batch: Any) -> None:

@@ -6,11 +6,13 @@ them. So each application compiles a Java class, with the compiler that Spark
 uses for generated code, and adds it to its JARs: no row leaves the JVM.
 """
 
+import warnings
 import zipfile
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from py4j.protocol import Py4JError
 from pyspark import SparkContext, SparkFiles
 
 from torch_gsample.graph_sampling import draws
@@ -89,7 +91,7 @@ public final class Draws implements UDF2 {
 }
 """
 
-#: The class of each application.
+#: The class of each application; None if it cannot have it.
 _compiled: WeakKeyDictionary[SparkContext, Any] = WeakKeyDictionary()
 
 
@@ -120,16 +122,30 @@ def draw_edges(edges: DataFrame, seed: int, call_id: int) -> Column:
 
 def _draw(frame: DataFrame, seed: int, call_id: int, *ids: Column) -> Column:
     context = context_of(frame.sparkSession)
-    if context is None:
+    made = None if context is None else _class_of(context)
+    if made is None:
         return _draw_in_workers(seed, call_id, *ids)
     from pyspark.sql.classic.column import Column as JavaColumn
 
-    if context not in _compiled:
-        _compiled[context] = _compile(context)
     own: Any = [*ids, F.lit(None).cast('bigint')][:2]
     columns = [column._jc for column in own]
-    count = counter('ids drawn')
-    return JavaColumn(_compiled[context].of(seed, call_id, count, *columns))
+    return JavaColumn(made.of(seed, call_id, counter('ids drawn'), *columns))
+
+
+def _class_of(context: SparkContext) -> Any:
+    """Returns an object of the class; None if the session refuses it."""
+    if context not in _compiled:
+        try:
+            _compiled[context] = _compile(context)
+        except (Py4JError, TypeError, OSError) as error:
+            _compiled[context] = None
+            text = str(error).split('\n')[0]
+            warnings.warn(
+                f'torch_gsample.spark: Python workers draw the numbers, which '
+                f'is slower: the session takes no class ({text})',
+                stacklevel=2,
+            )
+    return _compiled[context]
 
 
 def _compile(context: SparkContext) -> Any:
@@ -150,7 +166,7 @@ def _compile(context: SparkContext) -> Any:
 
 
 def _draw_in_workers(seed: int, call_id: int, *ids: Column) -> Column:
-    """The same numbers where Python has no JVM: on Spark Connect."""
+    """The same numbers without a class: on Spark Connect, for one."""
 
     @arrow_udf('double')
     def uniform(*values: pa.Array) -> pa.Array:

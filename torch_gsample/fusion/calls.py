@@ -128,8 +128,9 @@ class State:
     messages: dict[str, tuple[bool, str]] = field(default_factory=dict)
     #: The calls of layers, once they are recorded.
     steps: list[Step] | None = None
-    #: How often they were recorded.
+    #: How often they were recorded, and what they were before.
     num_plans: int = 0
+    outdated: list[Step] | None = None
     #: Whether the model was called, or its layers without it, with a warning.
     is_called: bool = False
     #: Why blocks do not serve the model, in training or not.

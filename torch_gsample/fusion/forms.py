@@ -85,7 +85,7 @@ class Beyond(NamedTuple):
         nodes (bool): Nodes that the layer does not compute.
         edges (bool): Edges that it does not read.
         out_edges (bool): Among these, edges from nodes that it computes. A
-            disjoint batch has none.
+            disjoint batch has none, nor has a relation of two node types.
     """
 
     nodes: bool = True
@@ -101,21 +101,20 @@ def beyond(edges: Any, level: int, num_hops: int) -> Beyond:
         level (int): The last hop whose nodes the layer computes.
         num_hops (int): The hops that it reads.
     """
-    computed, read = (
-        list(block.values()) if isinstance(block, dict) else [block]
-        for block in (
-            block_at(edges, level),
-            block_at(edges, level + num_hops - 1),
-        )
-    )
-    rests = [b.edges.edge_index[0, b.num_edges :] for b in read]
+    parts = edges.values() if isinstance(edges, dict) else [edges]
+    shown = [_beyond(part, level, num_hops) for part in parts]
+    return Beyond(*map(any, zip(*shown, strict=True)))
+
+
+def _beyond(edges: BatchEdgeIndex, level: int, num_hops: int) -> Beyond:
+    computed, read = edges.block(level), edges.block(level + num_hops - 1)
+    rest = read.edges.edge_index[0, read.num_edges :]
+    kind = edges.edge_type
     return Beyond(
-        any(b.num_dst < b.edges.num_dst[-1] for b in computed),
-        any(map(Tensor.numel, rests)),
-        any(
-            bool((rest < b.num_dst).any())
-            for rest, b in zip(rests, computed, strict=True)
-        ),
+        computed.num_dst < computed.edges.num_dst[-1],
+        rest.numel() > 0,
+        (kind is None or kind[0] == kind[2])
+        and bool((rest < computed.num_dst).any()),
     )
 
 

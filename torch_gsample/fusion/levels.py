@@ -45,6 +45,20 @@ def plans_of(
     return out
 
 
+def tested_by_both(steps: list[Step], earlier: list[Step]) -> list[Step]:
+    """Returns a plan, tested also by the batch of an equal earlier plan."""
+    if [x._replace(tested=Beyond()) for x in steps] != [
+        x._replace(tested=Beyond()) for x in earlier
+    ]:
+        return steps
+    return [
+        x._replace(
+            tested=Beyond(*map(any, zip(x.tested, y.tested, strict=True)))
+        )
+        for x, y in zip(steps, earlier, strict=True)
+    ]
+
+
 def _steps(calls: list[Recorded], whole: Any, unreached: int) -> list[Step]:
     out = []
     levels = _levels(calls, whole, unreached)

@@ -48,7 +48,7 @@ from torch_gsample.vertex.capture.propagate import (
 
 _lock = threading.RLock()
 #: Plans of a model, each tested on a batch that shows more.
-_MOST_PLANS = 4
+_MOST_PLANS = 8
 
 
 class FusedLayer(Fused):
@@ -270,7 +270,7 @@ class FusedModel(Fused):
         for buffer, before in statistics:  # the next call updates them again
             buffer.copy_(before)
         if isinstance(failure, UntestedError) and _can_replan(state):
-            state.steps = None
+            state.outdated, state.steps = state.steps, None
             return self.forward(*args, **kwargs)
         # An error of the model or the batch is raised again here.
         out = own(*args, **kwargs)

@@ -27,7 +27,7 @@ from torch_gsample.fusion.forms import (
     forms_for,
 )
 from torch_gsample.fusion.hops import names_of_norm
-from torch_gsample.fusion.levels import Recorded, plans_of
+from torch_gsample.fusion.levels import Recorded, plans_of, tested_by_both
 from torch_gsample.fusion.rows import UnseenRowsError, plain
 from torch_gsample.fusion.twin import twin_of
 from torch_gsample.torch_private import is_view, tree_leaves, tree_map
@@ -144,7 +144,8 @@ def make_plan(
         with torch.random.fork_rng(devices):
             twin: Any = twin_of(model, _perturbed(model))
             forward = functools.partial(base.forward, twin)  # type: ignore[attr-defined]
-            state.steps = _plan(state, forward, args, kwargs)
+            steps = _plan(state, forward, args, kwargs)
+            state.steps = tested_by_both(steps, state.outdated or [])
     except PlanError:
         raise
     except Exception as error:  # the user did not request this call

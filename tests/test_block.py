@@ -398,3 +398,21 @@ def test_counts_that_change_later_change_no_block():
     assert blocks[0].num_src == {'n': 4}
     assert blocks[0]['a'].size == (4, 3)
     assert blocks[1]['b'].num_edges == 2
+
+
+def test_a_block_of_all_edges_may_lack_sources_of_later_hops():
+    edge_index = torch.tensor([[0, 1], [0, 0]])
+    edges = BatchEdges(edge_index, (0, 2, 3), (1, 0, 0), (2, 0))
+    block = Block(edges, 0)
+    assert block.size == (2, 1)
+    assert block.csc.num_rows == 2
+    assert block.transposed.num_cols == 2
+
+
+@pytest.mark.parametrize('by_column', [True, False])
+def test_columns_made_in_inference_serve_training(by_column):
+    edge_index = torch.tensor([[0, 1, 2], [0, 0, 1]])
+    edges = BatchEdges(edge_index, (1, 1, 1), (1, 1, 1), (2, 1), by_column)
+    with torch.inference_mode():
+        tensors = Block(edges, 0).tensors
+    assert not any(x.is_inference() for x in tensors)

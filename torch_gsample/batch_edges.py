@@ -100,10 +100,12 @@ class BatchEdges:
 
     def columns(self, num_src: int, num_dst: int, num_edges: int) -> CSC:
         """Returns the columns of the first edges."""
-        if num_edges == self.num_edges[-1] and num_dst == self.num_dst[-1]:
+        key = num_src, num_dst, num_edges
+        if key == (self.num_src[-1], self.num_dst[-1], self.num_edges[-1]):
             return self.csc
         if not self.by_column:  # columns may have edges of later hops
-            return self._columns(num_src, num_dst, num_edges)
+            with torch.inference_mode(False):
+                return self._columns(num_src, num_dst, num_edges)
         indptr = self.csc.indptr[: num_dst + 1]
         indices = self.csc.indices[:num_edges]
         return CSC(indptr, indices, num_src, checked=True)

@@ -38,9 +38,12 @@ DECAYS = {
 }
 
 
+@pytest.mark.parametrize('mode', [torch.enable_grad, torch.inference_mode])
 @pytest.mark.parametrize('how', COPIES)
-def test_copies_know_the_blocks(how, edge_index):
-    out = COPIES[how](edge_index)
+def test_copies_know_the_blocks(how, mode, edge_index):
+    with mode():
+        out = COPIES[how](edge_index)
+    assert out.is_known
     assert type(out) is BatchEdgeIndex
     assert torch.equal(out, edge_index)
     block = edge_index.block(0)
@@ -65,6 +68,15 @@ def test_batches_move_with_their_blocks():
     batch = batches(graph(), count=1)[0]
     assert type(batch.clone().edge_index) is BatchEdgeIndex
     assert type(batch.to('cpu').edge_index) is BatchEdgeIndex
+
+
+def test_a_batch_of_inference_is_checked_for_changes():
+    batch = batches(graph(), count=1)[0]
+    with torch.inference_mode():
+        edge_index = batch.clone().edge_index
+        assert edge_index.is_known
+        edge_index[0, 0] = 1
+    assert not edge_index.is_known
 
 
 def test_relations_share_the_blocks_of_a_batch():

@@ -1,6 +1,5 @@
 """Blocks of layers that normalise by degrees, and that read several hops."""
 
-import copy
 import gc
 
 import pytest
@@ -198,21 +197,6 @@ def test_typed_and_padded_batches_have_degrees_of_the_batch():
     model = Hand('', 2, make)
     report = assert_same(model, homogeneous, seeds, padded).report()
     assert report.count('exact block of 2 hops') == 2
-
-
-def test_a_layer_of_several_hops_refuses_batches_of_more():
-    """Its trial was on all edges: nothing showed that they suffice."""
-    data = graph()
-    model = Hand('', 1, lambda *_: pyg.SGConv(W, W, 2))
-    want = copy.deepcopy(model)
-    fuse(model, min_nodes=0, verbose=False)
-    for fanouts in ([3, 2], [3]):
-        batch = batches(data, fanouts)[0]
-        assert len(model(batch.x, batch.edge_index)) == batch.batch_size
-    batch = batches(data, [2, 2, 2])[0]
-    with pytest.warns(UserWarning, match='reads 2 hops, and was tested on'):
-        out = model(batch.x, batch.edge_index)
-    torch.testing.assert_close(out, want(batch.x, batch.edge_index.plain))
 
 
 @pytest.mark.filterwarnings('error:fuse')

@@ -1,5 +1,6 @@
 """Batches of types and induced subgraphs."""
 
+import copy
 import itertools
 
 import pytest
@@ -65,6 +66,28 @@ def test_tables_of_an_edge_type_are_not_cut():
         assert_same(
             WithTables(), of_types, typed_seeds, batches(typed_graph())
         )
+
+
+def test_a_fused_hgt_conv_runs_pygs_code_without_edges():
+    batch, model = batches(typed_graph(), count=1)[0], Transformer()
+    none = {key: torch.empty(2, 0).long() for key in EDGE_TYPES}
+    want = copy.deepcopy(model)(batch.x_dict, none)
+    fuse(model, min_nodes=0, verbose=False)
+    out = model(batch.x_dict, none)
+    for key, value in want.items():
+        torch.testing.assert_close(out[key], value)
+
+
+@pytest.mark.filterwarnings('error:fuse')
+def test_a_batch_of_types_serves_inference_and_then_training():
+    first, batch = batches(typed_graph(), [2, 2], 2, size=6)
+    model = Transformer()
+    fuse(model, min_nodes=0, verbose=False)
+    model(first.x_dict, first.edge_index_dict)
+    with torch.inference_mode():
+        model(batch.x_dict, batch.edge_index_dict)
+    out = model(batch.x_dict, batch.edge_index_dict)['a']
+    out[: batch['a'].batch_size].sum().backward()
 
 
 class OneType(Typed):

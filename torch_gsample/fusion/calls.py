@@ -14,9 +14,11 @@ from torch_geometric.nn.conv import MessagePassing
 from torch_gsample.block import HeteroBlock
 from torch_gsample.fusion.forms import (
     FORMS,
+    Beyond,
     PlanError,
+    UntestedError,
+    beyond,
     block_at,
-    blocks_of,
     edges_of,
 )
 from torch_gsample.fusion.hops import Hops, with_norm, without_norm
@@ -96,7 +98,7 @@ class Step(NamedTuple):
             the whole batch.
         note (str): The reason.
         num_hops (int): The hops that it reads.
-        limit (int, optional): The most hops of a batch; None for any.
+        tested (Beyond): What its trial showed that it does not need.
     """
 
     layer: str
@@ -104,7 +106,7 @@ class Step(NamedTuple):
     form: str | None
     note: str = ''
     num_hops: int = 1
-    limit: int | None = None
+    tested: Beyond = Beyond()
 
 
 @dataclass(eq=False)
@@ -126,6 +128,9 @@ class State:
     messages: dict[str, tuple[bool, str]] = field(default_factory=dict)
     #: The calls of layers, once they are recorded.
     steps: list[Step] | None = None
+    #: How often they were recorded, and what they were before.
+    num_plans: int = 0
+    outdated: list[Step] | None = None
     #: Whether the model was called, or its layers without it, with a warning.
     is_called: bool = False
     #: Why blocks do not serve the model, in training or not.
@@ -253,11 +258,7 @@ class BlockCall(Call):
             raise PlanError(f'the edges of {layer} are not those of a batch')
         if layer.has_batch_norm and self.state.statistics == 'all':
             self._check_norms(module, layer)
-        if step.limit and blocks_of(edges).num_hops > step.limit:
-            raise PlanError(
-                f'{layer} reads {step.num_hops} hops, and was tested on '
-                f'batches of {step.limit}'
-            )
+        _check_tested(layer, step, edges)
         block = block_at(edges, step.level)
         form, hops = step.form, step.num_hops
         try:
@@ -282,6 +283,7 @@ class BlockCall(Call):
         edges = edges_of(layer.bind(args, kwargs))
         if step.level is None or edges is None or isinstance(edges, dict):
             return out
+        _check_tested(layer, step, edges)
         block = block_at(edges, step.level)
         total = block.edges.num_dst[-1]
         if not isinstance(out, Tensor) or out.shape[0] != total:
@@ -296,6 +298,16 @@ class BlockCall(Call):
                     f'{layer} has a batch norm in training, whose statistics '
                     f"are over all rows (see statistics='computed')"
                 )
+
+
+def _check_tested(layer: Layer, step: Step, edges: Any) -> None:
+    """Checks that the trial of a plan showed all that a batch may show."""
+    if all(step.tested):
+        return
+    assert step.level is not None
+    shown = beyond(edges, step.level, step.num_hops)
+    if any(s and not t for s, t in zip(shown, step.tested, strict=True)):
+        raise UntestedError(f'{layer} was tested on other kinds of batches')
 
 
 def recomputed(

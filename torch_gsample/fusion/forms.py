@@ -6,7 +6,7 @@ with its rows on the whole batch.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from torch import Tensor
 
@@ -19,6 +19,10 @@ from torch_gsample.vertex.nn.fusible import both_ends
 
 class PlanError(Exception):
     """A call that cannot use blocks."""
+
+
+class UntestedError(PlanError):
+    """A call whose blocks the trial of its plan did not test."""
 
 
 Arguments = dict[str, Any]
@@ -72,6 +76,46 @@ def block_at(edges: Any, level: int) -> Any:
     if isinstance(edges, dict):
         return blocks_of(edges).level(level)
     return edges.block(level)
+
+
+class Beyond(NamedTuple):
+    """What a batch has beyond the block of a layer, so that a trial shows it.
+
+    Args:
+        nodes (bool): Nodes that the layer does not compute.
+        edges (bool): Edges that it does not read.
+        out_edges (bool): Among these, edges from nodes that it computes. A
+            disjoint batch has none, nor has a relation of two node types.
+    """
+
+    nodes: bool = True
+    edges: bool = True
+    out_edges: bool = True
+
+
+def beyond(edges: Any, level: int, num_hops: int) -> Beyond:
+    """Returns what a batch has beyond a layer's block.
+
+    Args:
+        edges (Any): The result of :func:`edges_of`.
+        level (int): The last hop whose nodes the layer computes.
+        num_hops (int): The hops that it reads.
+    """
+    parts = edges.values() if isinstance(edges, dict) else [edges]
+    shown = [_beyond(part, level, num_hops) for part in parts]
+    return Beyond(*map(any, zip(*shown, strict=True)))
+
+
+def _beyond(edges: BatchEdgeIndex, level: int, num_hops: int) -> Beyond:
+    computed, read = edges.block(level), edges.block(level + num_hops - 1)
+    rest = read.edges.edge_index[0, read.num_edges :]
+    kind = edges.edge_type
+    return Beyond(
+        computed.num_dst < computed.edges.num_dst[-1],
+        rest.numel() > 0,
+        (kind is None or kind[0] == kind[2])
+        and bool((rest < computed.num_dst).any()),
+    )
 
 
 def as_block(values: Arguments, block: Any) -> Arguments:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from torch import Tensor
 
 from torch_gsample.fusion.calls import ALL, Layer, Step
-from torch_gsample.fusion.forms import PlanError
+from torch_gsample.fusion.forms import Beyond, PlanError, beyond, blocks_of
 from torch_gsample.torch_private import tree_leaves
 
 
@@ -20,8 +20,8 @@ class Recorded(NamedTuple):
     nodes: list[Any]
     form: str | None
     note: str
-    #: Number of hops of its batch; None for edges without a batch.
-    num_hops: int | None
+    #: Its edges; None if they are not those of a batch.
+    edges: Any
     #: Number of hops that the layer reads.
     depth: int = 1
 
@@ -45,18 +45,38 @@ def plans_of(
     return out
 
 
+def tested_by_both(steps: list[Step], earlier: list[Step]) -> list[Step]:
+    """Returns a plan, tested also by the batch of an equal earlier plan."""
+    if [x._replace(tested=Beyond()) for x in steps] != [
+        x._replace(tested=Beyond()) for x in earlier
+    ]:
+        return steps
+    return [
+        x._replace(
+            tested=Beyond(*map(any, zip(x.tested, y.tested, strict=True)))
+        )
+        for x, y in zip(steps, earlier, strict=True)
+    ]
+
+
 def _steps(calls: list[Recorded], whole: Any, unreached: int) -> list[Step]:
     out = []
     levels = _levels(calls, whole, unreached)
     for call, level in zip(calls, levels, strict=True):
-        shown = None if call.num_hops is None else level
-        name, depth = call.layer.name, call.depth
-        # With so many hops, the trial was on all edges of the batch.
-        is_limited = 1 < depth >= (call.num_hops or depth)
-        limit = call.num_hops if is_limited else None
-        out.append(Step(name, shown, call.form, call.note, depth, limit))
+        name, form, note, depth = call.layer.name, *call[2:4], call.depth
+        if call.edges is None:
+            out.append(Step(name, None, form, note, depth))
+            continue
+        # The model was tested at the layer's level, the layer at each.
+        shown = beyond(call.edges, level, depth)
+        if form in ('block', None):  # ours need no test, others have no block
+            tested = Beyond(shown.nodes)
+        else:
+            _, *rest = beyond(call.edges, 0, depth)
+            tested = Beyond(shown.nodes, *rest)
+        out.append(Step(name, level, form, note, depth, tested))
     narrows = (
-        step.level is not None and step.level < (call.num_hops or 0)
+        step.level is not None and step.level < blocks_of(call.edges).num_hops
         for step, call in zip(out, calls, strict=True)
     )
     if not any(narrows):

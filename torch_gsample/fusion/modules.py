@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.compiler import is_dynamo_compiling
 
 from torch_gsample.fusion.calls import (
+    BATCH_NORMS,
     BlockCall,
     Layer,
     State,
@@ -21,7 +22,7 @@ from torch_gsample.fusion.classes import (  # pickles of 0.2.0 read _restore
     Fused,
     _restore,  # noqa: F401
 )
-from torch_gsample.fusion.forms import PlanError
+from torch_gsample.fusion.forms import PlanError, UntestedError
 from torch_gsample.fusion.record import make_plan
 from torch_gsample.fusion.report import print_report
 from torch_gsample.fusion.row_rules import tensors_of
@@ -46,6 +47,8 @@ from torch_gsample.vertex.capture.propagate import (
 )
 
 _lock = threading.RLock()
+#: Plans of a model, each tested on a batch that shows more.
+_MOST_PLANS = 8
 
 
 class FusedLayer(Fused):
@@ -67,7 +70,7 @@ class FusedLayer(Fused):
             and not _is_traced()
             and args[0].size(0) < state.min_nodes
         ):
-            return self._of_pyg(args, kwargs)
+            return self._call_pyg(args, kwargs)
         own: Any = super().forward  # type: ignore[misc]
         if _is_traced():
             if is_dynamo_compiling() and _has_edges_of_batches(args, kwargs):
@@ -95,10 +98,10 @@ class FusedLayer(Fused):
         kwargs = {name: plain_edges(x) for name, x in kwargs.items()}
         edges = args[1] if len(args) > 1 else kwargs.get('edge_index')
         if isinstance(edges, Tensor) and _are_few(x, state.min_nodes):
-            return self._of_pyg(args, kwargs)
+            return self._call_pyg(args, kwargs)
         return own(*args, **kwargs)
 
-    def _of_pyg(self, args: Any, kwargs: Any) -> Any:
+    def _call_pyg(self, args: Any, kwargs: Any) -> Any:
         """Calls PyG's layer, which is faster for few vertices."""
         pyg: Any = self.layer_class
         before, _left.layer = _left.layer, self
@@ -256,6 +259,7 @@ class FusedModel(Fused):
         if is_in_backward():  # a checkpoint ends its calls by exceptions
             with BlockCall(state):
                 return own(*args, **kwargs)
+        statistics = _statistics(model)
         try:
             if state.steps is None:
                 _plan(model, state, args, kwargs)
@@ -263,6 +267,11 @@ class FusedModel(Fused):
                 return own(*args, **kwargs)
         except Exception as error:
             failure = error
+        for buffer, before in statistics:  # the next call updates them again
+            buffer.copy_(before)
+        if isinstance(failure, UntestedError) and _can_replan(state):
+            state.outdated, state.steps = state.steps, None
+            return self.forward(*args, **kwargs)
         # An error of the model or the batch is raised again here.
         out = own(*args, **kwargs)
         _refuse(state, model.training, failure)
@@ -288,12 +297,27 @@ def _is_served(model: nn.Module, state: State, args: Any, kwargs: Any) -> bool:
     )
 
 
+def _statistics(model: nn.Module) -> list[tuple[Tensor, Tensor]]:
+    """Returns the statistics that a call updates, and copies of them."""
+    if not model.training:
+        return []
+    norms = (m for m in model.modules() if isinstance(m, BATCH_NORMS))
+    return [(x, x.clone()) for m in norms for x in m.buffers()]
+
+
+def _can_replan(state: State) -> bool:
+    """Whether a plan of another batch can be made in this call."""
+    enabled = not torch.is_inference_mode_enabled()
+    return enabled and state.num_plans < _MOST_PLANS
+
+
 def _plan(model: Any, state: State, args: Any, kwargs: Any) -> None:
     with _lock:
         if model.training in state.refused:  # refused by another thread
             raise PlanError(state.refused[model.training])
         if state.steps is None:
             try:
+                state.num_plans += 1
                 make_plan(model, state, type(model).base, args, kwargs)
             except Exception as error:
                 # Recorded under the lock, before another thread plans.

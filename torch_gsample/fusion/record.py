@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch_geometric.nn.aggr import GRUAggregation, LSTMAggregation
 
 from torch_gsample.block import HeteroBlock
 from torch_gsample.fusion.calls import (
@@ -26,13 +27,15 @@ from torch_gsample.fusion.forms import (
     forms_for,
 )
 from torch_gsample.fusion.hops import names_of_norm
-from torch_gsample.fusion.levels import Recorded, plans_of
+from torch_gsample.fusion.levels import Recorded, plans_of, tested_by_both
 from torch_gsample.fusion.rows import UnseenRowsError, plain
 from torch_gsample.fusion.twin import twin_of
 from torch_gsample.torch_private import is_view, tree_leaves, tree_map
 
 #: Larger parameters are embeddings, not gates that start at zero.
 _MOST_NOISE = 1 << 22
+#: Their results depend on the padding, which they read as messages.
+_PADDING = LSTMAggregation, GRUAggregation
 #: Number of elements compared at once.
 _PART = 1 << 20
 #: Tolerances, relative to the largest value of the whole batch.
@@ -62,13 +65,15 @@ class _Recorder(Call):
         # Now, as a copy of all values for later would be of the whole batch.
         edges = edges_of(values)
         form: str | None = None
-        note, hops, depth = 'its edges are not those of a batch', None, 1
-        if edges is not None:
+        note, depth = 'its edges are not those of a batch', 1
+        if any(isinstance(m, _PADDING) for m in module.modules()):
+            note = 'it pads messages to the largest in-degree of the batch'
+        elif edges is not None:
             form, note, depth = _form(
                 layer, forward, values, out, self.state, count
             )
-            if form is not None or not isinstance(edges, dict):
-                hops = blocks_of(edges).num_hops
+        if form is None and isinstance(edges, dict):
+            edges = None  # on the whole batch, it computes all types
         nodes: list[Any] = []
 
         def mark(x: Any) -> Any:
@@ -79,7 +84,7 @@ class _Recorder(Call):
             nodes.append(x.grad_fn)
             return x
 
-        call = Recorded(layer, nodes, form, note, hops, depth)
+        call = Recorded(layer, nodes, form, note, edges, depth)
         self.calls.append(call)
         return tree_map(mark, out)
 
@@ -139,7 +144,8 @@ def make_plan(
         with torch.random.fork_rng(devices):
             twin: Any = twin_of(model, _perturbed(model))
             forward = functools.partial(base.forward, twin)  # type: ignore[attr-defined]
-            state.steps = _plan(state, forward, args, kwargs)
+            steps = _plan(state, forward, args, kwargs)
+            state.steps = tested_by_both(steps, state.outdated or [])
     except PlanError:
         raise
     except Exception as error:  # the user did not request this call

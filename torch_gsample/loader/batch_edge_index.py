@@ -57,6 +57,9 @@ class BatchEdgeIndex(Tensor):
     @staticmethod
     def of(edge_index: Tensor, batch: BatchBlocks, edge_type: Any) -> Any:
         """Wraps the edges of a batch."""
+        if edge_index.is_inference():  # which would not count versions
+            with torch.inference_mode(False):
+                edge_index = edge_index.clone()
         out = edge_index.as_subclass(BatchEdgeIndex)
         out.batch, out.edge_type = batch, edge_type
         out.version = version_of(out)

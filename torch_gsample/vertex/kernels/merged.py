@@ -83,7 +83,8 @@ def merged_relations(
     known = known_of(tensors)
     key = _MERGED, *edges, *num_src.items(), 'to', *num_dst.items()
     if key not in known:
-        known[key] = _merged(layer, edges, num_src, num_dst)
+        with torch.inference_mode(False):  # training may use it later
+            known[key] = _merged(layer, edges, num_src, num_dst)
     return known[key]
 
 

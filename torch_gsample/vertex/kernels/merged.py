@@ -82,9 +82,10 @@ def merged_relations(
     ]
     known = known_of(tensors)
     key = _MERGED, *edges, *num_src.items(), 'to', *num_dst.items()
-    if key not in known:
-        known[key] = _merged(layer, edges, num_src, num_dst)
-    return known[key]
+    found: Merged | None = known.get(key)
+    if found is None:
+        found = known[key] = _merged(layer, edges, num_src, num_dst)
+    return found
 
 
 def _merged(

@@ -84,9 +84,7 @@ def test_a_fork_while_a_kernel_is_built_builds_it_again(tmp_path, monkeypatch):
     thread.start()
     begun.wait()
     try:
-        assert _forked(
-            lambda: (may_end.set(), build.build('source').close())
-        )
+        assert _forked(lambda: (may_end.set(), build.build('source').close()))
     finally:
         may_end.set()
         thread.join()

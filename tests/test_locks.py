@@ -17,7 +17,7 @@ from torch_gsample.samplers.counts import Counts
 
 
 @pytest.fixture
-def _busy() -> Iterator[Callable[[Callable[[], object]], None]]:
+def busy() -> Iterator[Callable[[Callable[[], object]], None]]:
     """Runs a function in a thread, which often pauses inside it."""
     interval, over = sys.getswitchinterval(), threading.Event()
     threads = []
@@ -64,9 +64,9 @@ def _caching() -> Callable[[], object]:
 
 
 @pytest.mark.parametrize('make', [_counting, _caching, lambda: forget])
-def test_a_fork_while_a_thread_counts_or_caches_does_not_hang(make, _busy):
+def test_a_fork_while_a_thread_counts_or_caches_does_not_hang(make, busy):
     function = make()
-    _busy(function)
+    busy(function)
     assert all(_forked(function) for _ in range(20))
 
 

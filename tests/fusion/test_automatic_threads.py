@@ -23,7 +23,7 @@ def samples():
 
 
 @pytest.fixture
-def _small_steps():
+def small_steps():
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
     yield
@@ -32,7 +32,7 @@ def _small_steps():
 
 @pytest.mark.parametrize('by_name', [False, True])
 def test_threads_may_call_a_model_first_at_once(
-    by_name, samples, _small_steps
+    by_name, samples, small_steps
 ):
     for _ in range(20):
         fusion, model = AutomaticFusion(min_nodes=0), Hand()

@@ -31,9 +31,7 @@ def small_steps():
 
 
 @pytest.mark.parametrize('by_name', [False, True])
-def test_threads_may_call_a_model_first_at_once(
-    by_name, samples, small_steps
-):
+def test_threads_may_call_a_model_first_at_once(by_name, samples, small_steps):
     for _ in range(20):
         fusion, model = AutomaticFusion(min_nodes=0), Hand()
         begin = threading.Barrier(NUM_THREADS)

@@ -16,13 +16,13 @@ from torch_geometric.sampler.base import SubgraphType
 from typing_extensions import Unpack
 
 from torch_gsample import rng
+from torch_gsample.locks import new_lock
 from torch_gsample.options import (
     DiskOptions,
     TimeBound,
     TimeInclusive,
     checked_names,
 )
-from torch_gsample.locks import new_lock
 from torch_gsample.owned_folder import OwnedFolder
 from torch_gsample.samplers.neighbor.edge_bound import Select
 from torch_gsample.samplers.neighbor.node_wise import NumNeighborsType

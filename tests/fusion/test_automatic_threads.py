@@ -1,5 +1,7 @@
 """Threads that share a model of an unchanged script."""
 
+import copy
+import pickle
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -8,8 +10,8 @@ import pytest
 import torch
 
 from tests.fusion.models import Hand, batches, graph
-from torch_gsample.fusion import AutomaticFusion
-from torch_gsample.fusion.modules import FusedModel
+from torch_gsample.fusion import AutomaticFusion, fuse
+from torch_gsample.fusion.modules import FusedLayer, FusedModel
 
 NUM_THREADS = 4
 
@@ -82,3 +84,37 @@ def test_a_thread_that_ended_reads_no_more(samples):
     train(samples[1])
     assert isinstance(model, FusedModel)
     fusion.undo()
+
+
+def _pickled(model):
+    return pickle.loads(pickle.dumps(model))
+
+
+@pytest.mark.parametrize('copied', [copy.deepcopy, _pickled])
+@pytest.mark.filterwarnings('error:fuse')
+def test_a_model_is_copied_while_other_threads_copy_and_call_it(
+    copied, samples, small_steps
+):
+    fusion = fuse(Hand(), min_nodes=0, verbose=False)
+    model, batch = fusion.model, samples[0]
+    model(batch.x, batch.edge_index)
+
+    def copies(_):
+        for _ in range(30):
+            out = copied(model)
+            assert isinstance(out, FusedModel)
+            assert all(isinstance(conv, FusedLayer) for conv in out.convs)
+
+    with ThreadPoolExecutor(2) as pool:
+        running = [pool.submit(copies, i) for i in range(2)]
+        while not all(future.done() for future in running):
+            model(batch.x, batch.edge_index)
+        for future in running:
+            future.result()
+
+
+def test_a_module_that_refers_to_itself_is_copied(samples):
+    model = fuse(Hand(), min_nodes=0, verbose=False).model
+    model.parents = [model]
+    assert (out := copy.deepcopy(model)).parents[0] is out
+    assert isinstance(out, FusedModel)

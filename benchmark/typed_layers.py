@@ -92,15 +92,7 @@ def main(arguments: list[str] | None = None) -> None:
     peer = 'PyG with pyg-lib' if WITH_PYG_LIB else 'PyG without pyg-lib'
     report = Report(
         f'{len(data.edge_types)} relations: {machine()}',
-        [
-            'kind',
-            'layers',
-            'fused ms',
-            f'{peer} ms',
-            'trimmed ms',
-            'PyG',
-            'trimmed',
-        ]
+        ['kind', 'layers', 'fused ms', f'{peer} ms', 'trimmed ms', 'PyG', 'trimmed']
         + ['load'],
     )
     for kind, num_layers in itertools.product(args.kinds, args.layers):

@@ -72,16 +72,20 @@ def test_the_rows_that_a_thread_reads_later_count(samples):
     fusion.undo()
 
 
-def test_a_thread_that_ended_reads_no_more(samples):
+@pytest.mark.parametrize('by_name', [False, True])
+def test_a_thread_that_ended_reads_no_more(by_name, samples):
     fusion, model = AutomaticFusion(min_nodes=0), Hand()
 
     def train(batch):
-        model(batch.x, batch.edge_index)[: batch.batch_size].sum()
+        edges = {'edge_index': batch.edge_index}
+        args = () if by_name else tuple(edges.values())
+        out = model(batch.x, *args, **(edges if by_name else {}))
+        out[: batch.batch_size].sum()
 
-    thread = threading.Thread(target=train, args=samples[:1])
-    thread.start()
-    thread.join()
-    train(samples[1])
+    for batch in samples[:3]:
+        thread = threading.Thread(target=train, args=[batch])
+        thread.start()
+        thread.join()
     assert isinstance(model, FusedModel)
     fusion.undo()
 

@@ -121,6 +121,9 @@ class AutomaticFusion:
 
     def enter_named(self, module: nn.Module, values: Any) -> None:
         """Handles a module's call by its keyword arguments."""
+        inside = self._inside
+        if inside.module is module and inside.edges is None:
+            inside.module = None  # this call has the hook
         known = self._candidate(module)
         if known is not None:
             self._begin(module, known, values)

@@ -186,7 +186,9 @@ def _plan(
     raise failure
 
 
-def _plans(calls: list[_Recorded], whole: Any) -> list[list[Step] | PlanError]:
+def _plans(
+    calls: list[_Recorded], whole: Any
+) -> list[list[Step] | PlanError]:
     """Returns plans of calls, or why there is none; the smallest come first.
 
     Nothing is known of outputs that no path of the autograd graph reaches.
@@ -278,7 +280,9 @@ def _are_close(x: Tensor, y: Tensor) -> bool:
 # Levels ######################################################################
 
 
-def _steps(calls: list[_Recorded], whole: Any, unreached: int) -> list[Step]:
+def _steps(
+    calls: list[_Recorded], whole: Any, unreached: int
+) -> list[Step]:
     out = []
     levels = _levels(calls, whole, unreached)
     for call, level in zip(calls, levels, strict=True):
@@ -371,7 +375,9 @@ def _has(out: Any, whole: Any, count: int) -> bool:
     )
 
 
-def _levels(calls: list[_Recorded], whole: Any, unreached: int) -> list[int]:
+def _levels(
+    calls: list[_Recorded], whole: Any, unreached: int
+) -> list[int]:
     """Returns the number of hops up to which each layer's output is read.
 
     Of each node of the autograd graph, the most layers on a path from the

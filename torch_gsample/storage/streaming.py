@@ -382,18 +382,15 @@ class StreamingSampler(DiskSampler):
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(self.__dict__)
-        for name in _OF_PROCESS:
+        for name in ('_close', '_state', '_seeds', '_consumed', '_owner'):
             del state[name]
+        del state['_lock']
         return {**state, '_results': {}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._begin_process()  # a copy in a worker only looks up
         self._close = lambda: None  # the copy owns nothing
-
-
-#: Attributes that copies in other processes do not have.
-_OF_PROCESS = '_close', '_state', '_seeds', '_consumed', '_owner', '_lock'
 
 
 def _equal(a: Any, b: Any) -> bool:

@@ -376,11 +376,10 @@ def run_fused(
             f"vertex_unit: 'unit' must be made in this process (got {unit})"
         )
     made = layouts_at(graph, types, sizes, Loops(loops), Level(level))
-    num_edges = rows_of(sizes, level)[EDGE]
-    if made.num_edges != num_edges:
+    if made.num_edges != rows_of(sizes, level)[EDGE]:
         raise ValueError(
             f'vertex_program: features of edges must have {made.num_edges} '
-            f'rows (got {num_edges})'
+            f'rows (got {rows_of(sizes, level)[EDGE]})'
         )
     return fused_units[unit].run(made, operands)
 

@@ -29,6 +29,7 @@ LAYERS = {
     '_axes': set(),
     '_deprecated': set(),
     '_lazy': set(),
+    'locks': set(),
     '_deprecated_layers': {'_deprecated_sampling', 'ops'},
     '_deprecated_sampling': {'csc', 'graph', 'ops'},
     '_library': set(),
@@ -121,7 +122,7 @@ LAYERS = {
 
 
 #: All may import these.
-BELOW = {'_lazy', 'torch_private'}
+BELOW = {'_lazy', 'locks', 'torch_private'}
 
 IMPORT = """
 import json, sys

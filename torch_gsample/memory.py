@@ -14,6 +14,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from torch_gsample.locks import new_lock
+
 #: Numbers of options in ``malloc.h``, as they are set to keep memory, and
 #: glibc's own: the largest trim threshold that it chooses itself.
 _TRIM_THRESHOLD, _MMAP_MAX = -1, -4
@@ -128,10 +130,9 @@ def _set(options: dict[int, int]) -> None:
 
 
 def _give_back_in_child() -> None:
-    """A forked process has no thread that watches, and a lock of its own."""
-    global _lock
+    """A forked process has no thread that watches."""
     if _watch.thread is not None:
-        _lock, _watch.thread = threading.Lock(), None
+        _watch.thread = None
         _set(_USUAL)
 
 
@@ -163,7 +164,7 @@ class _Watch:
                 _library().malloc_trim(0)
 
 
-_lock, _watch = threading.Lock(), _Watch()
+_lock, _watch = new_lock(), _Watch()
 
 
 def is_scarce() -> bool:

@@ -18,6 +18,7 @@ from torch.utils.data import get_worker_info
 
 from torch_gsample import _library
 from torch_gsample._library import has_cuda_kernel
+from torch_gsample.locks import new_lock
 from torch_gsample.torch_private import is_cuda_lost
 
 GraphPlacement: TypeAlias = Literal['gpu', 'uva', 'auto']
@@ -179,7 +180,7 @@ class _Registered:
 
 
 _registered: dict[int, _Registered] = {}
-_lock = threading.RLock()  # a tensor may be released at any moment
+_lock = new_lock(threading.RLock)  # a tensor may be released at any moment
 
 
 def pin(tensor: Tensor) -> Tensor:

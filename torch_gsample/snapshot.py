@@ -6,7 +6,6 @@ they held, and until a user calls :func:`forget`.
 
 import ctypes
 import functools
-import threading
 import weakref
 from collections.abc import Sequence
 from typing import Any, Protocol, TypeVar
@@ -14,6 +13,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from torch import Tensor
 
+from torch_gsample.locks import new_lock
 from torch_gsample.torch_private import version_of
 
 #: Elements of a tensor that are compared, at most.
@@ -98,7 +98,7 @@ class Keeper(Protocol):
 
 _Keeper = TypeVar('_Keeper', bound=Keeper)
 _keepers: weakref.WeakSet[Any] = weakref.WeakSet()
-_lock = threading.Lock()
+_lock = new_lock()
 
 
 def add_keeper(keeper: _Keeper) -> _Keeper:

@@ -12,7 +12,7 @@ from torch_geometric.sampler import BaseSampler
 from tests.loader.batches import graph, loader_of, run, values
 from torch_gsample import NeighborSampler
 from torch_gsample.loader import NeighborLoader
-from torch_gsample.loader.prefetch import Feed
+from torch_gsample.loader.prefetch import Feed, _running, prefetched
 
 
 def threads():
@@ -234,7 +234,7 @@ def test_a_program_may_end_in_the_middle_of_an_epoch():
 import torch
 from torch_geometric.data import Data
 from torch_gsample.loader import NeighborLoader
-from torch_gsample.loader.prefetch import Feed
+from torch_gsample.loader.prefetch import Feed, _running, prefetched
 edge_index = torch.randint(0, 1000, (2, 50000))
 loader = NeighborLoader(
     Data(edge_index=edge_index, num_nodes=1000), [9, 9, 9], prefetch=50
@@ -250,3 +250,30 @@ next(iterator)
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, b'')
+
+
+def test_an_epoch_may_be_collected_in_its_own_thread():
+    """As the garbage collector runs in any thread."""
+    over, unraisable = threading.Event(), []
+
+    def make_batches():
+        for item in feed:
+            if item == 3:
+                cell.clear()  # the last reference
+                over.set()
+            yield item
+
+    before = dict(_running)
+    feed = Feed(range(10))
+    cell = [prefetched(feed, make_batches, lambda: 2)]
+    hook, sys.unraisablehook = sys.unraisablehook, unraisable.append
+    try:
+        next(cell[0])
+        feed.advance()  # item 3
+        over.wait(30)
+        for thread in threads():
+            thread.join()
+    finally:
+        sys.unraisablehook = hook
+    assert not unraisable
+    assert _running == before

@@ -24,6 +24,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO
 
+from torch_gsample.locks import new_lock
 from torch_gsample.owned_folder import OwnedFolder, owned_folder
 
 #: No contraction of a * b + c: results must not depend on the processor.
@@ -39,7 +40,7 @@ _INPUT = '-x', 'c++', '-', '-nostdlib', '-lm', '-lgcc', '-lc'
 
 _SECONDS = 120  # for one compilation
 _DIGEST = hashlib.sha256().digest_size
-_lock = threading.Lock()
+_lock = new_lock()
 #: Threads wait for a thread that builds the same kernel; others build in
 #: parallel.
 _building: dict[str, threading.Lock] = {}
@@ -71,7 +72,7 @@ def build(source: str, flags: tuple[str, ...] = ()) -> BinaryIO:
     parts = version, flags, _INPUT, _processor()
     key = hashlib.sha256(repr((parts, source)).encode()).hexdigest()[:32]
     # Other processes may build the same; one result is cached.
-    with _building.setdefault(key, threading.Lock()):
+    with _building.setdefault(key, new_lock()):
         return kept(
             f'{key}.so', lambda path: _compile(compiler, source, path, flags)
         )

@@ -9,19 +9,19 @@ import glob
 import hashlib
 import os
 import sys
-import threading
 from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO
 
 from torch_gsample.codegen.build import BuildError, kept, write
+from torch_gsample.locks import new_lock
 
 #: No contraction of a * b + c, as on the CPU; unmarked functions (lambdas) run
 #: on the GPU.
 OPTIONS = '--std=c++17', '--fmad=false', '-default-device', '-w'
 
 _NAMES = 'libnvrtc.so.13', 'libnvrtc.so.12', 'libnvrtc.so'
-_lock = threading.Lock()
+_lock = new_lock()
 
 
 def build_cubin(source: str, arch: str) -> BinaryIO:

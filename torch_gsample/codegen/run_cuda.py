@@ -167,12 +167,13 @@ def _function(
 ) -> tuple[CudaKernel, int] | None:
     known = _functions.setdefault(unit, {})
     if device not in known:
-        known[device] = None
+        made = None  # not known before: other threads would use it
         try:
             kernel = cuda_kernel(unit)
-            known[device] = kernel, _loaded(kernel.source, device)
+            made = kernel, _loaded(kernel.source, device)
         except BuildError as error:
             warn_once(error)
+        known[device] = made
     return known[device]
 
 

@@ -1,6 +1,5 @@
 """Values that are computed once for their input tensors."""
 
-import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable
@@ -10,6 +9,7 @@ import torch
 from torch import Tensor
 
 from torch_gsample import placement
+from torch_gsample.locks import new_lock
 from torch_gsample.snapshot import Snapshot, add_keeper
 from torch_gsample.torch_private import tree_map_only
 
@@ -30,7 +30,7 @@ class InvariantCache:
 
     def __init__(self, function: Callable[..., tuple[Any, ...]]):
         self._function = function
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._kept: OrderedDict[tuple[int, ...], Any] = OrderedDict()
         add_keeper(self)
 

@@ -9,7 +9,6 @@ kept.
 import copy
 import functools
 import math
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -22,6 +21,7 @@ from torch.fx import Graph, GraphModule, Interpreter, Node
 from torch_gsample.codegen.kernel import EdgeKernel
 from torch_gsample.compiler.ir import choose, placeholders, tensors_of
 from torch_gsample.compiler.passes.eliminate_dead import eliminate_dead
+from torch_gsample.locks import new_lock
 from torch_gsample.torch_private import OpOverload, schema_of
 
 #: Assumed number of edges of a batch: those of about a thousand columns.
@@ -219,7 +219,7 @@ class Measured:
         settle: Callable[[GraphModule, Mapping[str, str]], None],
     ):
         self._module, self._lower, self._settle = module, lower, settle
-        self._lock, self._calls = threading.Lock(), 0
+        self._lock, self._calls = new_lock(), 0
         self._seconds: list[dict[tuple[str, str], float]] = []
         #: The chosen candidate of each site, and the seconds of each.
         self.decisions: dict[str, tuple[str, dict[str, float]]] = {}

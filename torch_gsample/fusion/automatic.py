@@ -3,7 +3,7 @@
 import sys
 import threading
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 import torch
 from torch import Tensor, nn
@@ -30,6 +30,14 @@ class _Inside(threading.local):
     #: The first edges of a batch among its arguments.
     edges: Any = None
 
+    def __init__(self) -> None:
+        #: The modules whose keyword arguments a hook reads in each call.
+        self.hooked: WeakSet[nn.Module] = WeakSet()
+
+
+#: Where a module was not called yet.
+_UNSEEN: Any = object()
+
 
 class _Known:
     """Properties of a module with layers."""
@@ -37,15 +45,18 @@ class _Known:
     def __init__(self) -> None:
         #: Whether the analysis is complete.
         self.is_done = False
-        #: The rows of its outputs that were read, and their batch.
+        #: The rows of its outputs that were read, their batch, and the thread
+        #: that reads them until its next batch.
         self.reads: Reads | None = None
         self.batch: Any = None
+        self.thread: Any = None
         #: Reads its keyword arguments.
         self.hook: Any = None
 
     def end(self) -> None:
         """Ends the analysis, and frees its memory."""
-        self.is_done, self.reads, self.batch = True, None, None
+        self.is_done = True
+        self.reads, self.batch, self.thread = None, None, None
         if self.hook is not None:
             self.hook.remove()
 
@@ -83,27 +94,36 @@ class AutomaticFusion:
         READERS.discard(self)
         if self in _active:
             _active.remove(self)
-        known = [k.hook for k in self._known.values() if k is not None]
-        for hook in (*self._hooks, *filter(None, known)):
-            hook.remove()
-        for module in list(self._known):
-            unfuse(module)
-        self._known.clear()
+        with self._lock:
+            known = [k.hook for k in self._known.values() if k is not None]
+            for hook in (*self._hooks, *filter(None, known)):
+                hook.remove()
+            for module in list(self._known):
+                unfuse(module)
+            self._known.clear()
 
     def _enter(self, module: nn.Module, args: Any) -> None:
         """Handles a module's call by its positional arguments."""
         known = self._candidate(module)
         if known is None or self._begin(module, known, args):
             return
-        if known.hook is None:
+        if module not in self._inside.hooked:
             # If its edges are a keyword argument, its parts are not models.
-            known.hook = module.register_forward_pre_hook(
-                _enter_named, with_kwargs=True
-            )
+            # This call began without the hook, even if another thread has
+            # registered it now.
+            with self._lock:
+                if known.hook is None:
+                    known.hook = module.register_forward_pre_hook(
+                        _enter_named, with_kwargs=True
+                    )
+            self._inside.hooked.add(module)
             self._inside.module = module
 
     def enter_named(self, module: nn.Module, values: Any) -> None:
         """Handles a module's call by its keyword arguments."""
+        inside = self._inside
+        if inside.module is module and inside.edges is None:
+            inside.module = None  # this call has the hook
         known = self._candidate(module)
         if known is not None:
             self._begin(module, known, values)
@@ -113,14 +133,17 @@ class AutomaticFusion:
             torch.compiler.is_compiling()
             or self._inside.module is not None
             or current.call is not None
-            or isinstance(module, (FusedModel, FusedLayer))
+            or _is_fused(module)
             or type(module).__module__.startswith('torch.nn.parallel')
         ):
             return None
-        if module not in self._known:
-            layers = (isinstance(m, MessagePassing) for m in module.modules())
-            self._known[module] = _Known() if any(layers) else None
-        return self._known[module]
+        known = self._known.get(module, _UNSEEN)
+        if known is not _UNSEEN:
+            return known
+        layers = (isinstance(m, MessagePassing) for m in module.modules())
+        made = _Known() if any(layers) else None
+        with self._lock:
+            return self._known.setdefault(module, made)
 
     def _begin(self, module: nn.Module, known: _Known, values: Any) -> bool:
         """Begins a model's call if it has edges of a batch."""
@@ -134,7 +157,7 @@ class AutomaticFusion:
         return True
 
     def _see_batch(self, module: nn.Module, known: _Known, batch: Any) -> None:
-        if known.is_done or known.batch is batch:
+        if known.is_done or known.batch is batch or _is_fused(module):
             return
         name = type(module).__name__
         reason = next(filter(None, map(why_not, module.modules())), '')
@@ -144,10 +167,16 @@ class AutomaticFusion:
             print(f'fuse: {text}', file=sys.stderr)
         elif known.reads is None:
             known.reads, known.batch = Reads(f'model {name}'), batch
-        else:
+            known.thread = threading.current_thread()
+        elif (
+            known.thread is threading.current_thread()
+            or not known.thread.is_alive()
+        ):
             reason = known.reads.reason
-            known.end()
+            # The hook ends last: without it, parts of a model that is not
+            # fused would be models in other threads.
             state = known_of(fuse(module, self._min_nodes).model)
+            known.end()
             if reason:
                 state.refused = dict.fromkeys((False, True), reason)
                 print_report(state)
@@ -158,9 +187,10 @@ class AutomaticFusion:
             return None
         edges, inside.module, inside.edges = inside.edges, None, None
         known = self._known.get(module)
-        if known is None or known.reads is None or edges is None:
+        reads = None if known is None else known.reads
+        if reads is None or edges is None:
             return None
-        reads, counts = known.reads, _seed_counts(edges)
+        counts = _seed_counts(edges)
 
         def watch(x: Any) -> Any:
             count = counts.get(x.shape[0]) if _is_rows(x) else None
@@ -177,8 +207,12 @@ def _enter_named(module: nn.Module, args: Any, kwargs: Any = None) -> None:
     # Torch passes no keywords to a hook that another hook has just removed.
     if kwargs is None:
         return
-    for fusion in _active:
+    for fusion in list(_active):
         fusion.enter_named(module, tuple(kwargs.values()))
+
+
+def _is_fused(module: nn.Module) -> bool:
+    return isinstance(module, (FusedModel, FusedLayer))
 
 
 def _is_rows(x: Any) -> bool:

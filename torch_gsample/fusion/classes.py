@@ -6,8 +6,6 @@ by another class, which has one of several roles.
 
 import copy
 import functools
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from torch_gsample.loader.batch_edge_index import READERS
@@ -28,19 +26,23 @@ class Fused:
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         parts = self.role, self._replaced(), known_of(self)
-        with _as_base(self):
-            make, args, *rest = self.__reduce_ex__(protocol)
+        make, args, *rest = _as_base(self).__reduce_ex__(protocol)
         return _restore, (*parts, make, args), *rest
 
     def __setstate__(self, state: Any) -> None:
         # PyG's layers set a "propagate" of their own in the class.
-        with _as_base(self):
-            self.__setstate__(state)
+        _as_base(self).__setstate__(state)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         known = copy.deepcopy(known_of(self), memo)
-        with _as_base(self):
-            out = copy.deepcopy(self, memo)
+        base = _as_base(self)
+        if hasattr(base, '__deepcopy__'):
+            out = copy.deepcopy(base, memo)
+        else:
+            make, args, state, *_ = base.__reduce_ex__(4)
+            # First: parts of a module may refer to it.
+            memo[id(self)] = out = make(*copy.deepcopy(args, memo))
+            out.__setstate__(copy.deepcopy(state, memo))
         return change_class(out, self.role, known, None, self._replaced())
 
     def _replaced(self) -> type | None:
@@ -115,11 +117,11 @@ def _restore(
     return change_class(make(*args), role, known, None, original)
 
 
-@contextmanager
-def _as_base(module: Any) -> Iterator[None]:
-    kind = type(module)
-    module.__class__ = kind.base
-    try:
-        yield
-    finally:
-        module.__class__ = kind
+def _as_base(module: Any) -> Any:
+    """Returns a module of the base class with the same attributes.
+
+    The module keeps its class: other threads may call it or copy it.
+    """
+    base = object.__new__(type(module).base)
+    object.__setattr__(base, '__dict__', vars(module))
+    return base

@@ -109,8 +109,10 @@ def prefetched(
 
     def work() -> None:
         try:
-            bound(num_threads)
-            is_bound.set()
+            try:
+                bound(num_threads)
+            finally:
+                is_bound.set()
             for batch in make_batches():
                 results.put(batch)
             results.put(_END)
@@ -129,11 +131,11 @@ def prefetched(
         target=work, name='torch_gsample_prefetch', daemon=True
     )
     _running[thread] = feed
-    thread.start()
-    if num_threads is not None:
-        is_bound.wait()
-        keep()
     try:
+        thread.start()
+        if num_threads is not None:
+            is_bound.wait()
+            keep()
         while (batch := results.get()) is not _END:
             if isinstance(batch, _Failure):
                 raise batch.take()
@@ -142,5 +144,7 @@ def prefetched(
             fill()
     finally:
         feed.close()
-        thread.join()
+        # The garbage collector may close this in any thread.
+        if thread.is_alive() and thread is not threading.current_thread():
+            thread.join()
         _running.pop(thread, None)

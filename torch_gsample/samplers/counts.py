@@ -5,13 +5,13 @@ ranges.
 """
 
 import operator
-import threading
 from collections.abc import Iterable, Sequence
 from time import perf_counter
 from typing import Any
 
 import torch
 
+from torch_gsample.locks import new_lock
 from torch_gsample.torch_private import is_profiling
 
 
@@ -26,7 +26,7 @@ class Counts:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self.reset()
 
     def reset(self) -> None:

@@ -4,13 +4,13 @@ Columns come in; a sorted copy of their entries goes out. It is cached for the
 lifetime of the columns, with 4 or 8 bytes per edge.
 """
 
-import threading
 from dataclasses import dataclass, replace
 from weakref import WeakKeyDictionary
 
 from torch import Tensor
 
 from torch_gsample.csc import CSC
+from torch_gsample.locks import new_lock
 from torch_gsample.snapshot import Snapshot, add_keeper
 
 #: Number of walk steps over unsorted columns that cost as much as sorting an
@@ -30,7 +30,7 @@ class _Known:
 class _Cache:
     def __init__(self) -> None:
         self._known: WeakKeyDictionary[CSC, _Known] = WeakKeyDictionary()
-        self._lock = threading.Lock()
+        self._lock = new_lock()
 
     def forget(self) -> None:
         with self._lock:

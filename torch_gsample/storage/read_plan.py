@@ -5,6 +5,7 @@ features.
 """
 
 import os
+import threading
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -59,6 +60,7 @@ class ReadPlan:
     ):
         self.files, self.plan = files, None if plan == 'auto' else plan
         self._process, self._most, self._scratch = os.getpid(), most, scratch
+        self._lock = threading.Lock()
         self._count_memory(memory_limit)
         self.models = _models(files, model, scratch)
         self._gaps = {key: model.gap for key, model in self.models.items()}
@@ -102,10 +104,11 @@ class ReadPlan:
 
     def _choose(self, plan: str) -> None:
         """Selects a plan, and loads its hot rows."""
-        self.plan, self.hot = plan, self._hot_of.get(plan)
+        hot = self._hot_of.get(plan)
         self._hot_of = {}  # frees the lists of other plans
-        if self.hot is not None:
-            self.hot.load(self._gaps)
+        if hot is not None:
+            hot.load(self._gaps)  # first: other threads may read now
+        self.plan, self.hot = plan, hot
 
     def read(self, key: Key, index: np.ndarray) -> Tensor:
         """Returns stored rows, uint8 ``[n, row_bytes]``."""
@@ -149,8 +152,10 @@ class ReadPlan:
         coming = Samples(samples)
         if self.plan is None:
             window = self._window_reads().collect(coming).complete(Window())
-            self._compare(window, behind, total)
-            self._choose(min(self.expected, key=self._seconds_of))
+            with self._lock:
+                if self.plan is None:  # no loader in another thread chose it
+                    self._compare(window, behind, total)
+                    self._choose(min(self.expected, key=self._seconds_of))
             coming.put_back(window.samples)
         if self.plan == 'packed':
             reads = self._packed_reads()

@@ -16,6 +16,7 @@ from torch_geometric.sampler.base import SubgraphType
 from typing_extensions import Unpack
 
 from torch_gsample import rng
+from torch_gsample.locks import new_lock
 from torch_gsample.options import (
     DiskOptions,
     TimeBound,
@@ -180,27 +181,30 @@ class StreamingSampler(DiskSampler):
         if not isinstance(seeds, NodeSamplerInput):
             seeds = NodeSamplerInput(None, seeds, input_time, input_type)
         rng.make_key(self.seed, epoch)  # checks the epoch
-        self.finish_preparing()
-        self._seeds, self._consumed = seeds, 0
-        self._prepare(seeds, epoch, threading.Event())
+        with self._lock:
+            self.finish_preparing()
+            self._seeds, self._consumed = seeds, 0
+            self._prepare(seeds, epoch, threading.Event())
 
     def prepare_ahead(self, epoch: int) -> None:
         """Starts a thread that prepares an epoch with the same seeds."""
-        if self._state['work'] is None and self._find(epoch) is None:
-            seeds = self._seeds
-            self._state['work'] = Background(
-                lambda stop: self._prepare(seeds, epoch, stop)
-            )
+        with self._lock:
+            if self._state['work'] is None and self._find(epoch) is None:
+                seeds = self._seeds
+                self._state['work'] = Background(
+                    lambda stop: self._prepare(seeds, epoch, stop)
+                )
 
     def finish_preparing(self) -> None:
         """Waits for the thread's preparation; raises its error."""
-        work, self._state['work'] = self._state['work'], None
-        if work is not None:
-            try:
-                work.wait()
-            except BaseException:
-                work.stop()  # Ctrl-C while waiting
-                raise
+        with self._lock:
+            work, self._state['work'] = self._state['work'], None
+            if work is not None:
+                try:
+                    work.wait()
+                except BaseException:
+                    work.stop()  # Ctrl-C while waiting
+                    raise
 
     def close(self) -> None:
         """Stops the thread and removes all results."""
@@ -270,8 +274,9 @@ class StreamingSampler(DiskSampler):
             _equal(getattr(known, name), getattr(inputs, name))
             for name in ('node', 'time', 'input_type')
         )
-        if not same or self._find(epoch) is None:
-            self.prepare_epoch(inputs, epoch)
+        with self._lock:
+            if not same or self._find(epoch) is None:
+                self.prepare_epoch(inputs, epoch)
 
     def hand_out(self, epoch: int, part: float) -> None:
         """Called by loaders with the delivered fraction of an epoch."""
@@ -350,13 +355,14 @@ class StreamingSampler(DiskSampler):
         return results
 
     def _wait_for(self, epoch: int) -> EpochResults:
-        results = self._find(epoch)
-        if results is None and os.getpid() == self._owner:
-            self.finish_preparing()
+        with self._lock:
             results = self._find(epoch)
-            if results is None and self._seeds is not None:
-                self.prepare_epoch(self._seeds, epoch)
+            if results is None and os.getpid() == self._owner:
+                self.finish_preparing()
                 results = self._find(epoch)
+                if results is None and self._seeds is not None:
+                    self.prepare_epoch(self._seeds, epoch)
+                    results = self._find(epoch)
         if results is None:
             raise ValueError(
                 f'StreamingSampler: epoch {epoch} is not prepared; call '
@@ -368,6 +374,8 @@ class StreamingSampler(DiskSampler):
 
     def _begin_process(self) -> None:
         self._owner = -1
+        #: Loaders in several threads look up and prepare one at a time.
+        self._lock = new_lock(threading.RLock)
         self._seeds = None
         self._consumed = 0
         self._state: dict[str, Any] = {'work': None, 'folders': {}}
@@ -376,6 +384,7 @@ class StreamingSampler(DiskSampler):
         state = dict(self.__dict__)
         for name in ('_close', '_state', '_seeds', '_consumed', '_owner'):
             del state[name]
+        del state['_lock']
         return {**state, '_results': {}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

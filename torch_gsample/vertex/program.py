@@ -155,16 +155,19 @@ def _plan_of(number: int, key: tuple) -> Plan:
     """Returns the steps of a program, traced once for each signature."""
     program = _programs[number]
     known = key, _surroundings(program.function)
-    if known not in program.plans:
+    plan = program.plans.get(known)
+    if plan is None:
         signature = {
             (name, kind): Shape(shape, dtype)
             for name, kind, shape, dtype in key
         }
-        program.plans[known] = make_plan(
+        plan = make_plan(
             *(program.function, signature, program.parameters),
             *(program.name, program.dtypes),
         )
-    return program.plans[known]
+        # Dynamo's graphs hold its number: all threads use the same.
+        plan = program.plans.setdefault(known, plan)
+    return plan
 
 
 def _surroundings(function: Callable[..., Any]) -> tuple:

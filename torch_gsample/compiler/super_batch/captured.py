@@ -1,7 +1,6 @@
 """A program captured by Dynamo, for one batch and for several."""
 
 import copy
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any
@@ -17,6 +16,7 @@ from torch_gsample.compiler.lowering import lower
 from torch_gsample.compiler.options import Options
 from torch_gsample.compiler.passes.super_batch import is_super_batched
 from torch_gsample.compiler.super_batch import segments
+from torch_gsample.locks import new_lock
 from torch_gsample.rng import current_program
 from torch_gsample.torch_private import argument_of
 
@@ -60,7 +60,7 @@ class Captured:
         self.notes: tuple[str, ...] = ()
         #: Whether the program reads state of a module.
         self.reads_module = False
-        self._options, self._lock = options, threading.Lock()
+        self._options, self._lock = options, new_lock()
         self._program: GraphModule | None = copy.deepcopy(gm)
         note_sources(gm)
         inputs = placeholders(gm.graph), placeholders(self._program.graph)

@@ -1,7 +1,6 @@
 """Search for the number of batches that run together, by measurement."""
 
 import statistics
-import threading
 import weakref
 from collections import Counter
 from collections.abc import Sequence
@@ -9,6 +8,7 @@ from typing import Any
 
 from torch import Tensor
 
+from torch_gsample.locks import new_lock
 from torch_gsample.torch_private import TorchDispatchMode, tree_leaves
 
 #: Rounds of timing per size, and the smallest and largest size.
@@ -46,7 +46,7 @@ class SizeSearch:
         self._offered: list[int] = []
         self._counts = True
         self._bytes_per_seed, self._measured = 0.0, 0
-        self._lock = threading.Lock()
+        self._lock = new_lock()
 
     @property
     def size(self) -> int:

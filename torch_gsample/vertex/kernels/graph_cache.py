@@ -43,16 +43,20 @@ _cache = add_keeper(_Cache())
 
 
 def known_of(tensors: Sequence[Tensor]) -> dict[Any, Any]:
-    """Returns what is cached with the tensors of a graph, by any key."""
+    """Returns what is cached with the tensors of a graph, by any key.
+
+    Another thread may empty it at any time (:func:`torch_gsample.forget`).
+    """
     return _cache.of(tensors)
 
 
 def flipped(edge_index: Tensor) -> Tensor:
     """Returns edges in the other direction, cached with them."""
     known = known_of([edge_index])
-    if _FLIPPED not in known:
-        known[_FLIPPED] = edge_index.flip(0)
-    return known[_FLIPPED]
+    found: Tensor | None = known.get(_FLIPPED)
+    if found is None:
+        found = known[_FLIPPED] = edge_index.flip(0)
+    return found
 
 
 #: The cache key of the reversed edges.
@@ -66,10 +70,11 @@ def bounds_of(index: Tensor) -> tuple[int, int]:
     their own to watch for changes: theirs are read at each call.
     """
     known = {} if is_transformed() else known_of([index])
-    if _BOUNDS not in known:
+    found: tuple[int, int] | None = known.get(_BOUNDS)
+    if found is None:
         least, most = index.aminmax()
-        known[_BOUNDS] = int(least), int(most)
-    return known[_BOUNDS]
+        found = known[_BOUNDS] = int(least), int(most)
+    return found
 
 
 #: The cache key of the bounds of numbers.

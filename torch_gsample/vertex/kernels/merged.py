@@ -82,10 +82,12 @@ def merged_relations(
     ]
     known = known_of(tensors)
     key = _MERGED, *edges, *num_src.items(), 'to', *num_dst.items()
-    if key not in known:
+    found: Merged | None = known.get(key)
+    if found is None:
         with torch.inference_mode(False):  # training may use it later
-            known[key] = _merged(layer, edges, num_src, num_dst)
-    return known[key]
+            found = _merged(layer, edges, num_src, num_dst)
+        known[key] = found
+    return found
 
 
 def _merged(

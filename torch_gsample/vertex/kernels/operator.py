@@ -26,6 +26,7 @@ from torch_gsample.codegen.unit import (
     ordered,
     unit_of,
 )
+from torch_gsample.locks import new_lock
 from torch_gsample.torch_private import (
     has_dispatch_modes,
     is_transformed,
@@ -163,6 +164,7 @@ class Fused:
 
 #: The live units, by a hash of their content.
 fused_units: WeakValueDictionary[int, Fused] = WeakValueDictionary()
+_lock = new_lock()
 
 
 def fused(unit: Unit, backward: 'Gradients | None' = None) -> Fused:
@@ -173,7 +175,8 @@ def fused(unit: Unit, backward: 'Gradients | None' = None) -> Fused:
         backward (Gradients, optional): The operators of its gradients.
     """
     made = Fused(unit, backward)
-    return fused_units.setdefault(made.number, made)
+    with _lock:  # an object that another one replaces would lose its number
+        return fused_units.setdefault(made.number, made)
 
 
 #: For the units at both ends: the operator and its operands.
@@ -373,11 +376,10 @@ def run_fused(
             f"vertex_unit: 'unit' must be made in this process (got {unit})"
         )
     made = layouts_at(graph, types, sizes, Loops(loops), Level(level))
-    num_edges = rows_of(sizes, level)[EDGE]
-    if made.num_edges != num_edges:
+    if made.num_edges != rows_of(sizes, level)[EDGE]:
         raise ValueError(
             f'vertex_program: features of edges must have {made.num_edges} '
-            f'rows (got {num_edges})'
+            f'rows (got {rows_of(sizes, level)[EDGE]})'
         )
     return fused_units[unit].run(made, operands)
 

@@ -32,7 +32,7 @@ def attention(slope: float, edges: bool, dropout: float) -> VertexProgram:
     """
     key = slope, edges, dropout
     if key not in _programs:
-        _programs[key] = _attention(*key)
+        _programs.setdefault(key, _attention(*key))
     return _programs[key]
 
 

@@ -51,7 +51,7 @@ def propagation(
     """
     key = weighted, normalized, alpha
     if key not in _programs:
-        _programs[key] = _propagation(*key)
+        _programs.setdefault(key, _propagation(*key))
     return _programs[key]
 
 

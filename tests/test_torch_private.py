@@ -245,10 +245,10 @@ ATTRIBUTES = {
     '_shape_env': 'capture needs a configuration flag',
     '_version': 'changes in place are not noticed',
 }
-#: Of other packages: PyG's hooks and stores, what namedtuples have, and the
-#: column of Spark's JVM.
+#: Of other packages: PyG's hooks and stores, what namedtuples have, columns and
+#: JVM of Spark, and how CPython frees a lock after a fork.
 OTHERS = {
-    *('_gateway', '_jc'),
+    *('_gateway', '_jc', '_jvm', '_at_fork_reinit'),
     *('_edge_store_dict', '_global_store', '_mapping', '_node_store_dict'),
     *('_aggregate_forward_hooks', '_edge_update_forward_hooks'),
     *('_message_forward_hooks', '_message_forward_pre_hooks'),

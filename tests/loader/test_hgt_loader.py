@@ -183,7 +183,7 @@ def test_a_link_loader_takes_the_sampler():
 
 def test_bad_input():
     with pytest.raises(
-        ValueError, match=r"^HGTSampler: 'data' must have node"
+        ValueError, match=r"^HGTSampler: 'data' must be heterog"
     ):
         loader_of(graphs.homogeneous())
     with pytest.raises(TypeError, match=r"^HGTSampler: 'num_samples' must be"):

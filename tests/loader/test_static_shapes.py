@@ -80,7 +80,11 @@ def test_without_its_padding_a_batch_is_what_it_was(case):
     expected = list(plain)
     assert len(batches) == len(expected) > 1
     for batch, other in zip(batches, expected, strict=True):
-        assert values(unpadded(batch)) == values(other)
+        want = values(other)
+        if case == 'induced':  # padding is not in the order of columns
+            assert 'blocks' not in batch
+            del want['blocks']
+        assert values(unpadded(batch)) == want
 
 
 @pytest.mark.parametrize('case', CASES)

@@ -245,8 +245,8 @@ ATTRIBUTES = {
     '_shape_env': 'capture needs a configuration flag',
     '_version': 'changes in place are not noticed',
 }
-#: Of other packages: PyG's hooks and stores, what namedtuples have, columns and
-#: JVM of Spark, and how CPython frees a lock after a fork.
+#: Of other packages: PyG's hooks and stores, what namedtuples have, columns
+#: and JVM of Spark, and how CPython frees a lock after a fork.
 OTHERS = {
     *('_gateway', '_jc', '_jvm', '_at_fork_reinit'),
     *('_edge_store_dict', '_global_store', '_mapping', '_node_store_dict'),

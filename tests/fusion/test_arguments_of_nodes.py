@@ -30,13 +30,7 @@ from torch_gsample.fusion import cells
 from torch_gsample.fusion.forms import edges_of
 
 
-@pytest.fixture(autouse=True)
-def _double():
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64)
-    torch.manual_seed(1)
-    yield
-    torch.set_default_dtype(before)
+pytestmark = pytest.mark.usefixtures('double')
 
 
 class Captured(pyg.HGTConv):

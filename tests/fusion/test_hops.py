@@ -29,13 +29,7 @@ from torch_gsample.vertex.kernels import layouts
 W = WIDTH
 
 
-@pytest.fixture(autouse=True)
-def _double():
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64)
-    torch.manual_seed(1)
-    yield
-    torch.set_default_dtype(before)
+pytestmark = pytest.mark.usefixtures('double')
 
 
 def looped(**kwargs):

@@ -110,15 +110,6 @@ def with_attributes(batch):
     return (batch.x, batch.edge_index, batch.edge_a), {}
 
 
-@pytest.fixture
-def double():
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64)
-    torch.manual_seed(1)
-    yield
-    torch.set_default_dtype(before)
-
-
 @pytest.mark.usefixtures('double')
 @pytest.mark.filterwarnings('error:fuse')
 @pytest.mark.parametrize(

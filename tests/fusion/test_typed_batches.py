@@ -29,13 +29,7 @@ from torch_gsample.loader import HGTLoader
 from torch_gsample.loader.batch_edge_index import reading_marks
 
 
-@pytest.fixture(autouse=True)
-def _double():
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64)
-    torch.manual_seed(1)
-    yield
-    torch.set_default_dtype(before)
+pytestmark = pytest.mark.usefixtures('double')
 
 
 class Scaled(Weighted):

@@ -29,7 +29,6 @@ from torch_gsample import fuse
 from torch_gsample.fusion import cells
 from torch_gsample.fusion.forms import edges_of
 
-
 pytestmark = pytest.mark.usefixtures('double')
 
 

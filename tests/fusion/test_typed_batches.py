@@ -28,7 +28,6 @@ from torch_gsample import fuse
 from torch_gsample.loader import HGTLoader
 from torch_gsample.loader.batch_edge_index import reading_marks
 
-
 pytestmark = pytest.mark.usefixtures('double')
 
 

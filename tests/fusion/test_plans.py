@@ -8,9 +8,12 @@ from torch import nn
 from torch_geometric import nn as pyg
 from torch_geometric.utils import degree
 
-from tests.fusion.models import WIDTH, Hand, batches, graph
+from tests.fusion.models import WIDTH, Hand, batches, graph, typed_graph
 from torch_gsample import fuse
 from torch_gsample.fusion import modules
+from torch_gsample.fusion.calls import Step
+from torch_gsample.fusion.forms import Beyond, beyond
+from torch_gsample.fusion.levels import tested_by_both
 
 W = WIDTH
 
@@ -84,6 +87,21 @@ def test_a_batch_that_shows_more_gets_a_plan_of_its_own():
         assert len(out) == batch.batch_size
         expected = want(batch.x, batch.edge_index.plain)[: batch.batch_size]
         torch.testing.assert_close(out[: len(out)], expected)
+
+
+def test_tests_of_equal_plans_add_up():
+    step = Step('conv', 1, 'pair', '', 1, Beyond(True, False, True))
+    earlier = step._replace(tested=Beyond(False, True, True))
+    [both] = tested_by_both([step], [earlier])
+    assert both == step._replace(tested=Beyond())
+    other = earlier._replace(level=2)
+    assert tested_by_both([step], [other]) == [step]
+
+
+def test_sources_of_another_type_are_not_those_that_a_layer_computes():
+    edges = batches(typed_graph())[0].edge_index_dict
+    assert beyond(edges['a', 'cites', 'a'], 0, 1) == Beyond()
+    assert beyond(edges['b', 'of', 'a'], 0, 1) == Beyond(out_edges=False)
 
 
 def test_plans_are_few(monkeypatch):

@@ -10,10 +10,9 @@ from torch_geometric.utils import degree
 
 from tests.fusion.models import WIDTH, Hand, batches, graph, typed_graph
 from torch_gsample import fuse
-from torch_gsample.fusion import modules
+from torch_gsample.fusion import levels, modules
 from torch_gsample.fusion.calls import Step
 from torch_gsample.fusion.forms import Beyond, beyond
-from torch_gsample.fusion.levels import tested_by_both
 
 W = WIDTH
 
@@ -92,10 +91,10 @@ def test_a_batch_that_shows_more_gets_a_plan_of_its_own():
 def test_tests_of_equal_plans_add_up():
     step = Step('conv', 1, 'pair', '', 1, Beyond(True, False, True))
     earlier = step._replace(tested=Beyond(False, True, True))
-    [both] = tested_by_both([step], [earlier])
+    [both] = levels.tested_by_both([step], [earlier])
     assert both == step._replace(tested=Beyond())
     other = earlier._replace(level=2)
-    assert tested_by_both([step], [other]) == [step]
+    assert levels.tested_by_both([step], [other]) == [step]
 
 
 def test_sources_of_another_type_are_not_those_that_a_layer_computes():

@@ -13,11 +13,16 @@ def _one_thread():
     torch.set_num_threads(threads)
 
 
-@pytest.fixture
-def double():
-    """Makes models in double precision."""
+@pytest.fixture(scope='module')
+def all_double():
+    """Makes the models and data of a file in double precision."""
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
-    torch.manual_seed(1)
     yield
     torch.set_default_dtype(before)
+
+
+@pytest.fixture
+def double(all_double):
+    """Makes the same models in double precision for each test."""
+    torch.manual_seed(1)

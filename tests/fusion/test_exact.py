@@ -202,16 +202,11 @@ REFUSED = {
 }
 
 
-@pytest.fixture(scope='module', autouse=True)
-def _double():
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64)
-    yield
-    torch.set_default_dtype(before)
+pytestmark = pytest.mark.usefixtures('all_double')
 
 
 @pytest.fixture(scope='module')
-def samples(_double):
+def samples(all_double):
     data, many = graph(), typed_graph()
     return {False: batches(data), True: batches(many)}
 

@@ -37,16 +37,11 @@ WHOLE = {
 }
 
 
-@pytest.fixture(scope='module', autouse=True)
-def _double():
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64)
-    yield
-    torch.set_default_dtype(before)
+pytestmark = pytest.mark.usefixtures('all_double')
 
 
 @pytest.fixture(scope='module')
-def samples(_double):
+def samples(all_double):
     return {False: batches(graph()), True: batches(typed_graph())}
 
 

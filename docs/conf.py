@@ -23,6 +23,8 @@ release = torch_gsample.__version__
 extensions = [
     'myst_parser',
     'sphinx.ext.autodoc',
+    'sphinx.ext.autosummary',
+    'sphinx.ext.viewcode',
     'sphinx.ext.napoleon',
     'sphinx_copybutton',
     'sphinx-mathjax-offline',  # formulas without a network
@@ -36,6 +38,7 @@ include_patterns = [
     'docs/**/*.md',
     'docs/*.md',
     'docs/gallery/*.rst',
+    'docs/api/generated/*.rst',
     'benchmark/README.md',
     'benchmark/results/*.md',
     'CHANGELOG.md',
@@ -56,6 +59,8 @@ for _module in (loader, samplers, spark):
     for _name in _module.__all__:
         setattr(_module, _name, getattr(_module, _name))
 
+# Of a page for each name; autosummary looks from the source folder.
+templates_path = ['docs/templates']
 autodoc_member_order = 'bysource'
 autodoc_typehints = 'none'  # docstrings have them, with shapes
 napoleon_use_rtype = False
@@ -79,6 +84,7 @@ sphinx_gallery_conf = {
 html_theme = 'furo'
 html_static_path = ['site']
 html_css_files = ['site.css']
+html_search_scorer = 'docs/site/scorer.js'
 html_title = f'torch_gsample {release}'
 html_show_sphinx = False
 html_show_copyright = False
@@ -98,10 +104,14 @@ def name_the_rest(_: Sphinx, page: str, source: list[str]) -> None:
 
 
 def unlink_folders(_: Sphinx, page: str, source: list[str]) -> None:
-    """Replaces links to folders, which have no page, by their text."""
-    here = Path(__file__).parent.parent / Path(page).parent
+    """Replaces links to folders by their text; the gallery has a page."""
+    top = Path(__file__).parent.parent
+    gallery = top / 'examples/gallery'
+    here = top / Path(page).parent
 
     def text_of(link: re.Match) -> str:
+        if (here / link[2]).resolve() == gallery:
+            return f'[{link[1]}](/docs/gallery/index.rst)'
         return link[1] if (here / link[2]).is_dir() else link[0]
 
     source[0] = re.sub(r'\[([^][]+)\]\(([^)#:]+)\)', text_of, source[0])

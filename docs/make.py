@@ -6,6 +6,7 @@ Pictures are made from real runs: the same seeds give the same pictures. The
 tests run the examples.
 """
 
+import shutil
 import sys
 from pathlib import Path
 
@@ -50,6 +51,7 @@ def write_explanation() -> None:
 
 def build_site() -> None:
     """Writes ``build/docs``; a warning is an error."""
+    shutil.rmtree(DOCS / 'api/generated', ignore_errors=True)
     arguments = ['-q', '-W', '--keep-going', '-c', str(DOCS)]
     doctrees = str(SITE.with_name('doctrees'))
     failed = sphinx_build(

@@ -65,41 +65,49 @@ def public_modules() -> list[str]:
 
 
 def _reference(name: str) -> str:
-    directive = f'.. automodule:: {name}\n'
-    rest = ''
+    parts = [f'# {name}\n\n{_NOTICE}\n', _directive(f'automodule:: {name}')]
     if name == 'torch_gsample':
-        rest = _names()
+        parts += _names()
     else:
-        directive += '   :members:\n'
-    if name == 'torch_gsample.sparse_sample':
-        directive += '   :inherited-members:\n'
-    return f'# {name}\n\n{_NOTICE}\n\n```{{eval-rst}}\n{directive}```\n{rest}'
+        parts.append(_summaries(public_names(name)))
+    return '\n'.join(parts)
 
 
-def _names() -> str:
+def _directive(text: str) -> str:
+    return f'```{{eval-rst}}\n.. {text}\n```\n'
+
+
+def _summaries(names: list[str]) -> str:
+    """Lists names with their first sentences; each gets a page of its own."""
+    lines = ''.join(f'\n   {name}' for name in names)
+    return _directive(f'autosummary::\n   :toctree: generated\n{lines}')
+
+
+def _names() -> list[str]:
     """Says of each name of the package where it is described, or does so."""
-    lines = ['\n| name | described in |\n|---|---|']
+    lines = ['| name | described in |\n|---|---|']
     here = []
     modules = [m for m in public_modules() if m != 'torch_gsample']
     for name in gsample.__all__:
         value = getattr(gsample, name)
         if inspect.ismodule(value):
-            home = value.__name__
-        else:
-            # An operator may have the name of the function that calls it.
-            homes = [
-                m
-                for m in modules
-                if name in public_names(m)
-                and getattr(importlib.import_module(m), name) is value
-            ]
-            home = homes[0] if homes else ''
-        if home:
-            lines.append(f'| `{name}` | [{home}]({home}.md) |')
+            lines.append(
+                f'| `{name}` | [{value.__name__}]({value.__name__}.md) |'
+            )
+            continue
+        # An operator may have the name of the function that calls it.
+        homes = [
+            m
+            for m in modules
+            if name in public_names(m)
+            and getattr(importlib.import_module(m), name) is value
+        ]
+        if homes:
+            link = f'{{py:obj}}`{name} <{homes[0]}.{name}>`'
+            lines.append(f'| {link} | [{homes[0]}]({homes[0]}.md) |')
         elif name != '__version__':
             here.append(name)
-    parts = [f'.. autofunction:: torch_gsample.{name}\n' for name in here]
-    return '\n'.join(lines) + '\n\n```{eval-rst}\n' + ''.join(parts) + '```\n'
+    return ['\n'.join(lines) + '\n', _summaries(here)]
 
 
 def public_names(module: str) -> list[str]:

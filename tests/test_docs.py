@@ -122,7 +122,7 @@ def test_every_public_module_is_in_the_reference():
 
 
 def test_the_reference_begins_with_what_most_readers_look_for():
-    """Autodoc lists names in the order of ``__all__``."""
+    """Its tables list names in the order of ``__all__``."""
     for module, name in (
         (loader, 'NeighborLoader'),
         (samplers, 'NeighborSampler'),
@@ -182,3 +182,9 @@ def test_signatures_have_dots_as_in_the_source():
     shorten = load('conf').shorten_ellipsis
     assert shorten(None, '(a, b=Ellipsis)', None) == ('(a, b=...)', None)
     assert shorten(None, None, None) is None
+
+
+def test_links_to_folders_are_texts_but_the_gallery_has_a_page():
+    source = ['[Runs](../benchmark/results), [Gallery](../examples/gallery)']
+    load('conf').unlink_folders(None, 'docs/index', source)
+    assert source == ['Runs, [Gallery](/docs/gallery/index.rst)']

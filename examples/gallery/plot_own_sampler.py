@@ -9,9 +9,11 @@ weights. A loader takes it as it is.
 # %%
 # Columns are destinations, rows are sources. ``A[:, seeds]`` has the in-edges
 # of the seeds. Rows are drawn in proportion to their sum of squared weights.
+import matplotlib.pyplot as plt
 import torch
 
 import torch_gsample as gsample
+from torch_gsample import viz
 from torch_gsample.datasets import DebianPackages
 from torch_gsample.loader import NeighborLoader
 
@@ -44,3 +46,13 @@ loader = NeighborLoader(
     data, sampler=sampler, input_nodes=data.train_mask, batch_size=64
 )
 print(next(iter(loader)))
+
+# %%
+# A smaller batch in rings of hops. A layer has at most 8 rows, however many
+# neighbours the seeds have.
+sampler = gsample.ProgramSampler(data, ladies, [8, 8], seed=12)
+loader = NeighborLoader(
+    data, sampler=sampler, input_nodes=data.train_mask, batch_size=16
+)
+fig, ax = plt.subplots(figsize=(6, 5))
+viz.plot_batch(next(iter(loader)), ax)

@@ -3,10 +3,8 @@
 import itertools
 from pathlib import Path
 
-import matplotlib as mpl
-import torch
 from matplotlib.figure import Figure
-from picture_style import save
+from picture_style import BARS, save
 
 RESULTS = Path(__file__).resolve().parent.parent / 'benchmark' / 'results'
 
@@ -38,8 +36,7 @@ def draw_ablation(path: Path) -> None:
     table = read_ablation()
     ax = Figure(figsize=(9, 3.6)).subplots()
     steps = [k for k in max(table.values(), key=len) if k != 'eager']
-    shades = mpl.colormaps['viridis'](torch.linspace(0.1, 0.9, len(steps)))
-    for i, (step, shade) in enumerate(zip(steps, shades, strict=True)):
+    for i, (step, shade) in enumerate(zip(steps, BARS, strict=False)):
         bars = [
             (x + 0.2 * i, times['eager'] / times[step])
             for x, times in enumerate(table.values())

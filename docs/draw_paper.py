@@ -5,11 +5,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 import torch
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
-from picture_style import ON_DARK, ON_LIGHT, picture_style, save
+from picture_style import BARS, ON_DARK, ON_LIGHT, picture_style, save
 
 RESULTS = Path(__file__).resolve().parent.parent / 'benchmark' / 'results'
 EAGER, COMPILED = '#999999', '#2a788e'
@@ -171,8 +170,7 @@ def _bars(
     """Bars side by side for each name, on a scale of powers."""
     ax: Any = Figure(figsize=(9, 3.2)).subplots()
     width = 0.8 / len(labels)
-    shades = mpl.colormaps['viridis'](torch.linspace(0.1, 0.9, len(labels)))
-    for i, (label, shade) in enumerate(zip(labels, shades, strict=True)):
+    for i, (label, shade) in enumerate(zip(labels, BARS, strict=False)):
         heights = [values[i] for values in groups.values()]
         places = [x + width * i for x in range(len(groups))]
         ax.bar(places, heights, width=width, color=shade, label=label)

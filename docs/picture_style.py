@@ -11,7 +11,8 @@ from matplotlib.figure import Figure
 INK = '#7a7a7a'
 #: The colours of texts in filled boxes.
 ON_LIGHT, ON_DARK = '#111111', '#fefefe'
-
+#: The colours of bars that are compared, seen on white and on black.
+BARS = '#00798c', '#d1495b', '#8a63d2', '#c06c1f', '#5b8c2a'
 
 #: Parameters of matplotlib: lines and texts in ``INK``, no background.
 INK_EVERYWHERE = {

@@ -164,6 +164,7 @@ def test_pictures_suit_light_and_dark_pages(picture):
         assert color[1] in (style.INK, style.ON_LIGHT, style.ON_DARK)
     for page in ('#ffffff', '#131416'):  # furo's
         assert contrast(style.INK, page) > 4
+        assert min(contrast(bar, page) for bar in style.BARS) > 3
 
 
 def test_pictures_of_one_run_are_equal(tmp_path):

@@ -29,6 +29,8 @@ from torch_gsample.sparse_sample import SparseSample
 from torch_gsample.torch_private import tree_leaves
 
 _ROUNDS = 7
+#: Calls in which a compiled program measures its choices, and their seconds.
+_WARM_UP, _WARM_UP_SECONDS = 10, 3.0
 #: Nodes without work.
 _SIZES = SIZE_OPERATORS | {operator.getitem}
 
@@ -186,10 +188,16 @@ def _tensors(value: Any) -> list[Tensor]:
     return [t for t in tree_leaves(value) if isinstance(t, Tensor)]
 
 
-def _median(call: Callable[[], Any], rounds: int = _ROUNDS) -> float:
+def _median(call: Callable[[], Any]) -> float:
+    """Returns the seconds of a call of a program that has made its choices."""
+    end = time.perf_counter() + _WARM_UP_SECONDS
+    for _ in range(_WARM_UP):
+        call()
+        if time.perf_counter() > end:
+            break
     times = []
-    for _ in range(rounds + 1):
+    for _ in range(_ROUNDS):
         start = time.perf_counter()
         call()
         times.append(time.perf_counter() - start)
-    return statistics.median(times[1:])
+    return statistics.median(times)

@@ -22,8 +22,13 @@ table { border-collapse: collapse; width: 100%; }
 th { font-weight: 600; text-align: left; }
 th, td { border-bottom: 1px solid var(--line); padding: .35rem .6rem;
   vertical-align: top; }
-td.ir { overflow-wrap: anywhere; white-space: pre-wrap; }
+td { overflow-wrap: anywhere; }
+td.ir { white-space: pre-wrap; }
 td.cost { white-space: nowrap; width: 13rem; }
+@media (max-width: 45rem) {
+  table { table-layout: fixed; } th, td { padding: .3rem .2rem; }
+  th { overflow: hidden; } td.cost { width: 25%; }
+}
 .bar { border-radius: 2px; display: block; height: .55rem; margin-top: .2rem;
   min-width: 1px; }
 .measured { background: var(--measured); }

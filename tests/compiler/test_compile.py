@@ -8,6 +8,7 @@ from unittest import mock
 import pytest
 import torch
 import torch.multiprocessing as mp
+from torch_geometric.sampler import SamplerOutput
 
 import torch_gsample as gsample
 from tests.algorithms.graphs import features
@@ -349,3 +350,26 @@ def test_a_fork_waits_for_compilations():
     assert queue.get(timeout=300) == expected
     thread.join()
     process.join()
+
+
+def test_outputs_of_samplers_are_joined_when_they_are_read():
+    def program(A, seeds):
+        first = A[:, seeds].individual_sample(2)
+        second = A[:, first.nodes()].individual_sample(2)
+        return gsample.SparseSample.to_sampler_output([first, second])
+
+    fast, seeds = gsample.compile(program), torch.tensor([3, 1])
+    with program_scope(make_key(1)):
+        want = program(A, seeds)
+    with program_scope(make_key(1)):
+        out = copy.deepcopy(fast(A, seeds))
+    out.metadata = 'mine'
+    assert isinstance(out, SamplerOutput)
+    for name in ('node', 'row', 'col', 'edge'):
+        assert torch.equal(getattr(out, name), getattr(want, name))
+    assert out.num_sampled_nodes == want.num_sampled_nodes
+    assert out.num_sampled_edges == want.num_sampled_edges
+    assert (out.batch, out.metadata) == (None, 'mine')
+    twice = fast(A, torch.tensor([1, 1]))
+    with pytest.raises(ValueError, match=r"'seeds' must be distinct nodes"):
+        twice.node  # noqa: B018 (computes it)

@@ -2,6 +2,8 @@
 
 import torch
 
+from torch_gsample import SparseSample
+
 
 def sage(A, seeds, fanouts, replace=False):
     """Neighbour sampling: each node draws once, at its first visit."""
@@ -21,6 +23,11 @@ def sage_again(A, seeds, fanouts):
         layers.append(A[:, seeds].individual_sample(k))
         seeds = layers[-1].nodes()
     return layers
+
+
+def joined(A, seeds, fanouts):
+    """The same, as the output of a sampler."""
+    return SparseSample.to_sampler_output(sage_again(A, seeds, fanouts))
 
 
 def typed_sage(A, seeds, fanouts):

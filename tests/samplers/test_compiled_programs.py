@@ -23,6 +23,7 @@ from torch_gsample import (
 )
 from torch_gsample.compiler import CompileError, compiled
 from torch_gsample.loader import LinkNeighborLoader, NeighborLoader
+from torch_gsample.rng import BatchNumber
 
 DATA = graphs.homogeneous(
     num_nodes=60, num_edges=900, weight=torch.arange(1.0, 901.0)
@@ -52,6 +53,7 @@ def ready(kind, *args, data=DATA, **given):
 SAMPLERS = {
     'sage': of(programs.sage, replace=True),
     'sage_again': of(programs.sage_again),
+    'joined': of(programs.joined),
     'layer_wise': of(programs.layer_wise),
     'by_row': of(programs.by_row),
     'induced': of(programs.induced),
@@ -95,6 +97,21 @@ def test_samples_of_nodes_are_those_of_the_program(name):
                 fast.sample_from_nodes(inputs),
                 sampler.sample_from_nodes(inputs),
             )
+
+
+@pytest.mark.parametrize(
+    'options', [{}, {'compile': True, 'options': {'super_batch': 2}}]
+)
+def test_an_output_of_layers_stands_for_them(options):
+    inputs = [graphs.nodes(ids) for ids in ([4, 9, 2], [1], [3, 5])]
+    numbers = [BatchNumber(0, i) for i in range(3)]
+    joined = SAMPLERS['joined'](**options)
+    outs = joined.sample_batches(inputs, numbers)
+    layers = SAMPLERS['sage_again']()
+    for out, other in zip(
+        outs, layers.sample_batches(inputs, numbers), strict=True
+    ):
+        assert_same(out, other)
 
 
 @pytest.mark.parametrize('name', ['sage', 'ladies', 'shadow', 'typed'])

@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.compiler import is_dynamo_compiling
 from torch_geometric.data import Data
 from torch_geometric.sampler import SamplerOutput
 
@@ -160,10 +161,45 @@ def to_dgl(matrix: Parts, block: bool = False) -> Any:
     return graph
 
 
+class _Field:
+    """A field of :class:`LayeredOutput`; reading one computes all."""
+
+    def __set_name__(self, owner: Any, name: str) -> None:
+        self._name = name
+
+    def __get__(self, out: Any, owner: Any = None) -> Any:
+        if out is None:
+            return self
+        if self._name not in out.__dict__:
+            joined = _join('to_sampler_output', out.layers, out.seeds)
+            out.__dict__ |= {**joined.__dict__, **out.__dict__}
+        return out.__dict__[self._name]
+
+    def __set__(self, out: Any, value: Any) -> None:
+        out.__dict__[self._name] = value
+
+
+class LayeredOutput(SamplerOutput):
+    """A ``SamplerOutput`` that keeps the layers it is made of.
+
+    A compiled program returns it with its layers alone, because the sizes of
+    its fields depend on drawn nodes; reading a field computes them.
+    """
+
+    node, row, col, edge = _Field(), _Field(), _Field(), _Field()
+    num_sampled_nodes, num_sampled_edges = _Field(), _Field()
+
+    def __init__(self, layers: Sequence[Parts], seeds: Tensor | None):
+        self.layers, self.seeds = layers, seeds
+
+
 def to_sampler_output(
     layers: Sequence[Parts], seeds: Tensor | None = None
 ) -> SamplerOutput:
     """Joins the layers of a sample into PyG's ``SamplerOutput``.
+
+    A program of :class:`~torch_gsample.ProgramSampler` may return its result
+    in place of its layers.
 
     Args:
         layers (List[SparseSample]): The layers from the seeds outwards; the
@@ -178,9 +214,12 @@ def to_sampler_output(
     Raises:
         ValueError: If there are neither layers nor seeds, or if seeds or the
             columns of a layer contain duplicates, whose edges would add up at
-            one node.
+            one node; in a compiled program when a field is read.
     """
-    return _join('to_sampler_output', layers, seeds)
+    out = LayeredOutput(layers, seeds)
+    if not is_dynamo_compiling():
+        out.node  # noqa: B018 (computes the fields)
+    return out
 
 
 def _join(

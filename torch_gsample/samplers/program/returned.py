@@ -13,7 +13,7 @@ from torch_gsample.graph import Graph
 from torch_gsample.samplers.program.gradients import check_no_gradients
 from torch_gsample.samplers.program.layers import Relations
 from torch_gsample.sparse_sample import SparseSample
-from torch_gsample.sparse_sample.convert import check_distinct
+from torch_gsample.sparse_sample.convert import LayeredOutput, check_distinct
 from torch_gsample.sparse_sample.ids import column
 
 
@@ -54,6 +54,7 @@ def read_returned(
         ValueError: If a matrix or an attribute does not fit the graph, or a
             worker would have to send gradients.
     """
+    returned = _unjoined(returned)
     if get_worker_info() is not None:
         check_no_gradients(name, returned)
     sample, attributes = returned, None
@@ -70,6 +71,15 @@ def read_returned(
     if attributes is not None:
         out.node_attributes = _read_attributes(name, graph, attributes)
     return out
+
+
+def _unjoined(returned: Any) -> Any:
+    """Returns the layers in place of what ``to_sampler_output`` made."""
+    if isinstance(returned, LayeredOutput):
+        return returned.layers
+    if type(returned) is tuple:
+        return tuple([_unjoined(part) for part in returned])
+    return returned
 
 
 def _read_layers(name: str, graph: Graph, sample: Any) -> Returned:

@@ -1,5 +1,7 @@
 """The one reader of edges in the formats of other libraries."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -111,6 +113,21 @@ class Adjacency:
             name=name,
         )
         return out if by_column else out.transpose()
+
+
+@contextmanager
+def naming_edges(op: str, argument: str, owner: str = '') -> Iterator[None]:
+    """Names a caller's ``[2, num_edges]`` in an error of ``coo_to_csc``."""
+    try:
+        yield
+    except IndexError as error:
+        text = str(error)
+        for i, end in enumerate(('row', 'col')):
+            text = text.replace(
+                f"coo_to_csc: '{end}'",
+                f"{op}: '{argument}[{i}]'{owner and f' of {owner}'}",
+            )
+        raise IndexError(text) from None
 
 
 def read_adjacency(

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import (
     Data,
+    Dataset,
     EdgeAttr,
     FeatureStore,
     GraphStore,
@@ -17,7 +18,7 @@ from torch_geometric.data.graph_store import EdgeLayout
 from torch_geometric.sampler.base import DataType
 from torch_geometric.typing import EdgeType, NodeType
 
-from torch_gsample.adjacency import Adjacency, read_adjacency
+from torch_gsample.adjacency import Adjacency, naming_edges, read_adjacency
 from torch_gsample.graph import Graph
 from torch_gsample.graph_types import GraphTypes
 
@@ -62,6 +63,7 @@ def read_graph(
     *,
     is_sorted: bool = False,
     index_dtype: torch.dtype | None = None,
+    name: str = 'read_graph',
 ) -> InputGraph:
     """Converts the edges of PyG's data to columns and checks them.
 
@@ -75,14 +77,15 @@ def read_graph(
         index_dtype (torch.dtype, optional): int32 or int64; if not given,
             edge lists become int32 where it suffices, and compressed formats
             stay as they are.
+        name (str, optional): Who reads it, for messages.
 
     Raises:
         IndexError: If an edge has a node that does not exist.
         ValueError: If the format is not supported.
     """
-    data_type = type_of_data('read_graph', data)
+    data_type = type_of_data(name, data)
     if data_type == DataType.remote:
-        return _read_stores(*data, index_dtype=index_dtype)  # type: ignore
+        return _read_stores(*data, index_dtype, name)  # type: ignore
     if data_type == DataType.homogeneous:
         stores = {None: data._store}  # type: ignore[union-attr]
         num_nodes = {None: data.num_nodes}  # type: ignore[union-attr]
@@ -92,13 +95,13 @@ def read_graph(
     for node_type, size in num_nodes.items():
         if size is None:
             raise ValueError(
-                f'read_graph: the number of nodes of {node_type!r} is unknown'
+                f'{name}: the number of nodes of {node_type!r} is unknown'
             )
     adjacencies = {
-        t: _adjacency(store, _name(t)) for t, store in stores.items()
+        t: _adjacency(name, store, _name(t)) for t, store in stores.items()
     }
     return InputGraph(
-        _make_graph(num_nodes, adjacencies, is_sorted, index_dtype),
+        _make_graph(num_nodes, adjacencies, is_sorted, index_dtype, name),
         data_type,
         frozenset(t for t, a in adjacencies.items() if a.layout != 'coo'),
         any(map(_has_edges, stores.values())),
@@ -118,9 +121,11 @@ def type_of_data(name: str, data: Any) -> DataType:
     try:
         return DataType.from_data(data)
     except ValueError:
+        graph = ', whose first graph is data[0]'
         raise ValueError(
             f"{name}: 'data' must be a Data, a HeteroData or a tuple of "
-            f'FeatureStore and GraphStore (got {type(data).__name__})'
+            f'FeatureStore and GraphStore (got {type(data).__name__}'
+            f'{graph if isinstance(data, Dataset) else ""})'
         ) from None
 
 
@@ -156,7 +161,7 @@ def as_graph(
         return data
     if isinstance(data, (Data, HeteroData, tuple)):
         return read_graph(
-            data, is_sorted=is_sorted, index_dtype=index_dtype
+            data, is_sorted=is_sorted, index_dtype=index_dtype, name='as_graph'
         ).graph
     adjacency = read_adjacency(
         'as_graph', 'data', data, kinds='a Data, HeteroData, '
@@ -172,19 +177,21 @@ def _make_graph(
     adjacencies: dict[Any, Adjacency],
     is_sorted: bool,
     index_dtype: torch.dtype | None,
+    name: str,
 ) -> Graph:
     parts = tuple(num_nodes), tuple(adjacencies), tuple(num_nodes.values())
     types = GraphTypes(*parts)
     columns = []
     for edge_type, adjacency in adjacencies.items():
         src, dst = types.end_types(edge_type)
-        csc = adjacency.cpu().csc(
-            num_nodes[src],
-            num_nodes[dst],
-            is_sorted=is_sorted,
-            index_dtype=index_dtype,
-            name=_name(edge_type),
-        )
+        with naming_edges(name, 'edge_index', _name(edge_type)):
+            csc = adjacency.cpu().csc(
+                num_nodes[src],
+                num_nodes[dst],
+                is_sorted=is_sorted,
+                index_dtype=index_dtype,
+                name=_name(edge_type),
+            )
         columns.append(csc.drop_identity())
     return Graph(*parts, tuple(columns))
 
@@ -214,7 +221,7 @@ def _name(edge_type: EdgeType | None) -> str:
     return 'the graph' if edge_type is None else f'{edge_type}'
 
 
-def _adjacency(store: Any, name: str) -> Adjacency:
+def _adjacency(op: str, store: Any, name: str) -> Adjacency:
     """Returns the edges of a store: compressed ones, if it has these."""
     for key in ('adj', 'adj_t'):
         if key not in store:
@@ -222,37 +229,36 @@ def _adjacency(store: Any, name: str) -> Adjacency:
         adj = store[key]
         if isinstance(adj, Tensor) and adj.layout not in SPARSE_LAYOUTS:
             raise ValueError(
-                f"read_graph: '{key}' must be a SparseTensor, torch.sparse_csr"
+                f"{op}: '{key}' must be a SparseTensor, torch.sparse_csr"
                 f' or torch.sparse_csc (got {adj.layout})'
             )
-        return read_adjacency(
-            'read_graph', key, adj, transposed=key == 'adj_t'
-        )
+        return read_adjacency(op, key, adj, transposed=key == 'adj_t')
     edge_index = store.get('edge_index')
     if edge_index is None:
         if name != _name(None):
             raise ValueError(
-                f"read_graph: {name} must have an 'edge_index', 'adj_t' or "
+                f"{op}: {name} must have an 'edge_index', 'adj_t' or "
                 f"'adj' (got {list(store.keys())})"
             )
         edge_index = torch.empty(2, 0, dtype=torch.long)
     if not isinstance(edge_index, Tensor):
         raise TypeError(
-            f"read_graph: 'edge_index' of {name} must be a tensor (got "
+            f"{op}: 'edge_index' of {name} must be a tensor (got "
             f'{type(edge_index).__name__})'
         )
     if edge_index.layout != torch.strided:
         raise ValueError(
-            f"read_graph: 'edge_index' of {name} must be dense; store sparse "
+            f"{op}: 'edge_index' of {name} must be dense; store sparse "
             f"tensors as 'adj_t'"
         )
-    return read_adjacency('read_graph', 'edge_index', edge_index)
+    return read_adjacency(op, 'edge_index', edge_index)
 
 
 def _read_stores(
     feature_store: FeatureStore,
     graph_store: GraphStore,
     index_dtype: torch.dtype | None,
+    name: str,
 ) -> InputGraph:
     attrs: dict[Any, list[EdgeAttr]] = {}
     for attr in graph_store.get_all_edge_attrs():
@@ -260,7 +266,9 @@ def _read_stores(
     counts: dict[Any, int]
     if list(attrs) == [None]:
         sizes = [a.size for a in attrs[None] if a.size is not None]
-        counts = {None: max(sizes[0]) if sizes else _store_size(feature_store)}
+        counts = {
+            None: max(sizes[0]) if sizes else _store_size(name, feature_store)
+        }
     else:
         groups = [a.group_name for a in feature_store.get_all_tensor_attrs()]
         node_types: list[Any] = [g for g in groups if isinstance(g, str)]
@@ -276,7 +284,7 @@ def _read_stores(
         )
         for t, a in attrs.items()
     }
-    graph = _make_graph(counts, adjacencies, False, index_dtype)
+    graph = _make_graph(counts, adjacencies, False, index_dtype, name)
     return InputGraph(graph, DataType.remote, has_edges=len(attrs) > 0)
 
 
@@ -291,14 +299,14 @@ def _stored_edges(graph_store: GraphStore, attr: EdgeAttr) -> Adjacency:
     return Adjacency(layout, row, col, is_sorted=attr.is_sorted)
 
 
-def _store_size(feature_store: FeatureStore) -> int:
+def _store_size(name: str, feature_store: FeatureStore) -> int:
     if isinstance(feature_store, Data):
         return feature_store.num_nodes
     for attr in feature_store.get_all_tensor_attrs():
         if 'edge' not in str(attr.attr_name):
             return feature_store.get_tensor_size(attr)[0]
     raise ValueError(
-        'read_graph: the number of nodes is unknown: give the edges of the '
+        f'{name}: the number of nodes is unknown: give the edges of the '
         'graph store a size'
     )
 

@@ -14,7 +14,7 @@ from torch_geometric.nn import GraphSAGE, SAGEConv
 
 from tests.fusion.models import BASIC, Hand, batches, graph
 from tests.fusion.test_exact import unmarked
-from torch_gsample import fuse
+from torch_gsample import fuse, unfuse
 from torch_gsample.fusion.rows import FirstRows
 
 
@@ -55,6 +55,7 @@ def wrapped(kind):
     [
         (lambda: None, {}, TypeError, 'must be a module'),
         (lambda: Hand, {}, TypeError, 'must be a module'),
+        (lambda: fuse(Hand()), {}, TypeError, 'module .got Fusion'),
         (lambda: nn.Linear(2, 2), {}, ValueError, 'MessagePassing'),
         (
             lambda: torch.compile(Hand(), backend='eager'),
@@ -309,3 +310,14 @@ def test_edges_that_were_changed_in_place_know_no_blocks(batch):
     out = model(changed.x, changed.edge_index)
     assert type(out) is torch.Tensor
     assert torch.equal(out, want)
+
+
+def test_the_result_is_not_taken_for_the_model():
+    result, text = fuse(Hand()), "'model' is changed in place: use it"
+    with pytest.raises(TypeError, match=text):
+        result(torch.ones(4, 8), None)
+    with pytest.raises(AttributeError, match=text):
+        result.parameters()
+    assert not hasattr(result, 'other')
+    with pytest.raises(TypeError, match="unfuse: 'model' must be a module"):
+        unfuse(result)

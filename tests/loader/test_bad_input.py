@@ -113,6 +113,9 @@ BAD_VALUES = {
     ),
 }
 BAD_TYPES = {
+    "NeighborLoader: 'num_workers' must be an integer (got '2')": (
+        lambda: nodes(num_workers='2')
+    ),
     "NeighborLoader: 'input_time' must hold integers (got torch.float32)": (
         lambda: timed(input_time=torch.zeros(60))
     ),

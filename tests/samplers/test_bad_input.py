@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from torch_geometric.data import Data, HeteroData
+from torch_geometric.data import Data, Dataset, HeteroData
 from torch_geometric.sampler import NegativeSampling
 
 from tests.samplers import graphs
@@ -74,15 +74,25 @@ def test_bad_options_are_named(options, error, text):
 
 @pytest.mark.parametrize('data', [None, 3, torch.ones(2, 2), (DATA, 3)])
 def test_what_is_no_graph_is_refused(data):
-    with pytest.raises(ValueError, match="'data' must be a Data, a Het"):
+    text = "NeighborSampler: 'data' must be a Data, a Het"
+    with pytest.raises(ValueError, match=text):
         NeighborSampler(data, [1])
+
+
+def test_the_first_graph_of_a_dataset_is_proposed():
+    class One(Dataset):
+        def len(self):
+            return 1
+
+    with pytest.raises(ValueError, match=r'One, whose first graph is data.0'):
+        NeighborSampler(One(), [1])
 
 
 @pytest.mark.parametrize(
     ('edge_index', 'error', 'text'),
     [
-        ([[0, 5], [1, 1]], IndexError, r"'row' must be in \[0, 5\).*got 5"),
-        ([[0, 1], [1, -1]], IndexError, r"'col' must be in \[0, 5\).*got -1"),
+        ([[0, 5], [1, 1]], IndexError, r"r: 'edge_index\[0\]' of .*got 5"),
+        ([[0, 1], [1, -1]], IndexError, r"r: 'edge_index\[1\]' of .*got -1"),
         (torch.ones(2, 2), TypeError, 'must be int32 or int64.*float32'),
         (
             torch.ones(2, 2).to_sparse(),

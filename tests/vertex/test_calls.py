@@ -258,7 +258,11 @@ CALLS = [
         lambda: sums(graph(), size=(N, 3), h=H, eps=H[0, :1]),
         'must have 3 rows',
     ),
-    (IndexError, lambda: sums(graph(), h=H[:3], eps=H[0, :1]), ''),
+    (
+        IndexError,
+        lambda: sums(graph(), h=H[:3], eps=H[0, :1]),
+        r"'graph\[0\]' must be in",
+    ),
     (
         TypeError,
         lambda: vertex_program(lambda: 0),

@@ -40,6 +40,7 @@ _PARALLEL = (
     'DistributedDataParallel',
     'FullyShardedDataParallel',
 )
+_IN_PLACE = "fuse: 'model' is changed in place: use it, not the result"
 
 
 class Fusion:
@@ -65,6 +66,16 @@ class Fusion:
 
     def __repr__(self) -> str:
         return self.report()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Raises an error: the model is called, not its report."""
+        raise TypeError(_IN_PLACE)
+
+    def __getattr__(self, name: str) -> Any:
+        mistaken = hasattr(nn.Module, name)
+        raise AttributeError(
+            f"{_IN_PLACE} (got '{name}')" if mistaken else name
+        )
 
 
 def fuse(
@@ -145,7 +156,14 @@ def unfuse(model: nn.Module) -> None:
 
     Args:
         model (torch.nn.Module): A fused model, or a module with fused models.
+
+    Raises:
+        TypeError: If it is not a module.
     """
+    if not isinstance(model, nn.Module):
+        raise TypeError(
+            f"unfuse: 'model' must be a module (got {type(model).__name__})"
+        )
     for module in list(model.modules()):
         restore_class(module)
 

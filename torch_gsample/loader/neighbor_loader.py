@@ -13,6 +13,7 @@ from typing_extensions import Unpack
 from torch_gsample.graph_input import GraphData
 from torch_gsample.loader.node_loader import LinkBatches, NodeBatches
 from torch_gsample.loader.options import NeighborLoaderOptions
+from torch_gsample.loader.sharding import integer
 from torch_gsample.options import checked_names
 from torch_gsample.samplers.neighbor.node_wise import (
     NeighborSampler,
@@ -89,7 +90,8 @@ def _read_sampler(
         raise ValueError(
             f"{name}: 'num_neighbors' is required without a 'sampler'"
         )
-    options.setdefault('share_memory', kwargs.get('num_workers', 0) > 0)
+    workers = integer(name, 'num_workers', kwargs.get('num_workers', 0))
+    options.setdefault('share_memory', workers > 0)
     return NeighborSampler(data, num_neighbors, **options)
 
 

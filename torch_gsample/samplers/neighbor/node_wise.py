@@ -200,7 +200,12 @@ class NeighborSampler(DrawnNeighbors):
         self.exclude_seed_edges = exclude_seed_edges
         self.true_negatives = true_negatives
         self.keep_orig_edges = False
-        source = read_graph(data, is_sorted=is_sorted, index_dtype=index_dtype)
+        source = read_graph(
+            data,
+            is_sorted=is_sorted,
+            index_dtype=index_dtype,
+            name=type(self).__name__,
+        )
         self._data_type, self._has_edges = source.data_type, source.has_edges
         graph = source.graph
         if sample_direction == 'backward':

@@ -130,7 +130,7 @@ def open_graph(
                 f'(got {true_negatives!r})'
             )
         return stored.open_programs(name, weight_attr)
-    source = read_graph(data, is_sorted=is_sorted)
+    source = read_graph(data, is_sorted=is_sorted, name=name)
     return source.graph, read_matrices(name, data, source, weight_attr)
 
 

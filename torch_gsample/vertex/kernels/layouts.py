@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from torch_gsample.adjacency import read_adjacency
+from torch_gsample.adjacency import naming_edges, read_adjacency
 from torch_gsample.block import Block
 from torch_gsample.csc import CSC
 from torch_gsample.ops._check import INDEX_DTYPES
@@ -324,7 +324,8 @@ def _make(
         assert edge_id is not None
         edge_id = torch.cat([edge_id, num_edges + vertices.long()])
         num_edges += vertices.numel()
-    csc = CSC.from_coo(row, col, num_sources, num_dst)
+    with naming_edges('vertex_program', 'graph'):
+        csc = CSC.from_coo(row, col, num_sources, num_dst)
     if edge_id is not None:
         csc = replace(csc, edge_id=csc.in_columns(edge_id))
     return Layouts(Layout.of(csc), num_edges)

@@ -148,7 +148,7 @@ def _write_keys(
     folder: Path, old: TableFolder, memory: int, spill: str
 ) -> None:
     """Writes the keys of rows, and foreign keys that still dangle."""
-    with connect(memory, spill) as database:
+    with connect('compact_tables', memory, spill) as database:
         for i, (name, schema) in enumerate(old.schema.items()):
             queries = {}
             if schema.key:

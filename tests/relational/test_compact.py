@@ -324,6 +324,18 @@ def test_an_append_that_began_before_is_refused(appended, grown, monkeypatch):
         append_tables(appended, grown[1][0])
 
 
+def test_keys_that_cannot_be_written_are_an_error_of_the_system(
+    appended, monkeypatch
+):
+    before = everything(TableFolder(appended))
+    module = 'torch_gsample.relational.compact'
+    monkeypatch.setattr(f'{module}.keys_file', lambda i: f'no/{i}.parquet')
+    with pytest.raises(OSError, match=r'^compact_tables: .*no/0\.parquet'):
+        compact_tables(appended)
+    assert os.listdir(appended.parent) == [appended.name]
+    assert everything(TableFolder(appended)) == before
+
+
 def test_file_systems_without_an_exchange_are_named(appended, monkeypatch):
     def fails(*paths):
         raise OSError(22, 'Invalid argument')

@@ -1,11 +1,15 @@
 """Graphs on disk for the tests, and what equal samples are."""
 
+import errno
 import json
 import os
+import resource
+import signal
 import zlib
 from pathlib import Path
 
 import numpy as np
+import pytest
 import torch
 from torch_geometric.data import HeteroData
 
@@ -147,6 +151,23 @@ def assert_equal(a, b):
     else:
         assert a.dtype == b.dtype
         assert torch.equal(a, b)
+
+
+def fill_a_disk(limit, write):
+    """Expects an error of a full disk that names a file and an offset.
+
+    A limit of the size of files stands for the disk.
+    """
+
+    def fail():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+        named = r"File too large \(writing offset \d+\): '/.*[.]"
+        with pytest.raises(OSError, match=named) as caught:
+            write()
+        raise caught.value
+
+    assert os.waitstatus_to_exitcode(in_a_fork(fail)) == errno.EFBIG
 
 
 def in_a_fork(function):

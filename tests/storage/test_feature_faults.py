@@ -4,7 +4,6 @@ import errno
 import functools
 import os
 import random
-import resource
 import signal
 import sys
 import time
@@ -12,7 +11,7 @@ import time
 import pytest
 import torch
 
-from tests.storage.disk import in_a_fork
+from tests.storage.disk import fill_a_disk, in_a_fork
 from tests.storage.test_damage import flip
 from torch_gsample.storage import FeatureFile
 from torch_gsample.storage.crc32c import BLOCK, crc32c
@@ -264,16 +263,11 @@ def test_writers_that_are_killed_at_any_moment_leave_nothing(tmp_path):
     assert files(tmp_path) == ['last']
 
 
-def test_a_full_disk_leaves_nothing(tmp_path):
-    """A limit of the size of files stands for the disk."""
-
-    def write():
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
-        FeatureFile.write(tmp_path / 'x', X)
-
-    assert os.waitstatus_to_exitcode(in_a_fork(write)) == errno.EFBIG
+@pytest.mark.parametrize('limit', [0, 4_096, 20_000])
+def test_a_full_disk_is_named_and_left_empty(tmp_path, limit):
+    fill_a_disk(limit, lambda: FeatureFile.write(tmp_path / 'x', X))
     assert files(tmp_path) == []
+    FeatureFile.write(tmp_path / 'x', X).verify()
 
 
 def test_a_read_only_folder_is_named(tmp_path):

@@ -22,6 +22,7 @@ from torch_gsample.relational.sources import connect, literal
 from torch_gsample.storage import ChunkedGraph
 from torch_gsample.storage.chunk_writer import sync
 from torch_gsample.storage.feature_write import FeatureWriter
+from torch_gsample.storage.new_file import NewFile
 from torch_gsample.storage.replaced import check_exchange, exchange
 from torch_gsample.storage.segments import locked
 from torch_gsample.storage.stored_source import stored_source
@@ -132,7 +133,7 @@ def _write_tables(
             rows = getattr(old.values[name], kind)
             if isinstance(rows, Tensor):
                 continue  # no column, no file
-            with open(folder / rows_file(i, kind), 'wb') as file:
+            with NewFile(folder / rows_file(i, kind)) as file:
                 writer = FeatureWriter(file, None)
                 writer.add(rows[:0])
                 for _, piece in rows.scan(_PIECE):
@@ -147,7 +148,7 @@ def _write_keys(
     folder: Path, old: TableFolder, memory: int, spill: str
 ) -> None:
     """Writes the keys of rows, and foreign keys that still dangle."""
-    with connect(memory, spill) as database:
+    with connect('compact_tables', memory, spill) as database:
         for i, (name, schema) in enumerate(old.schema.items()):
             queries = {}
             if schema.key:

@@ -17,6 +17,7 @@ from torch_gsample.relational.sources import literal
 from torch_gsample.relational.values import ValueReader
 from torch_gsample.storage.feature_write import FeatureWriter
 from torch_gsample.storage.format import is_sealed, seal
+from torch_gsample.storage.new_file import NewFile, write_new
 
 #: Description of the tables of a folder or segment.
 TABLES = 'tables.json'
@@ -52,7 +53,7 @@ def write_values(folder: Path, table: int, values: ValueReader) -> None:
         for kind, array in values.empty(0).items():
             if array.shape[1]:
                 name = folder / rows_file(table, kind)
-                file = stack.enter_context(open(name, 'wb'))
+                file = stack.enter_context(NewFile(name))
                 writers[kind] = FeatureWriter(file, None)
                 writers[kind].add(torch.from_numpy(array))
         for piece in values.pieces():
@@ -88,7 +89,7 @@ def parquet(paths: list[Path]) -> str:
 def write_description(folder: Path, fields: dict[str, Any]) -> None:
     """Writes the description of tables, with a checksum."""
     text = json.dumps({'format': _FORMAT, 'version': 1, **fields}, default=str)
-    (folder / TABLES).write_text(seal(json.loads(text)))
+    write_new(folder / TABLES, seal(json.loads(text)))
 
 
 def read_description(

@@ -104,31 +104,24 @@ def open_source(
         TypeError: If ``tables`` has another type.
         ValueError: If a manifest is invalid, or files of a table differ.
     """
-    duckdb = import_duckdb()
     known = None if manifest is None else read_manifest(manifest)
-    database = connect(memory_limit, folder)
-    try:
+    with connect('from_tables', memory_limit, folder) as database:
         source = _open(database, tables, known)
         if source.num_bytes > _SMALL:
             database.execute('RESET threads')
         yield source
-    except duckdb.IOException as error:
-        raise OSError(f'from_tables: {error}') from error
-    except duckdb.OutOfMemoryException as error:
-        raise MemoryError(
-            "from_tables: 'memory_limit' must suffice for DuckDB (it got "
-            f'{memory_limit} bytes): {error}'
-        ) from error
-    finally:
-        database.close()
 
 
-def connect(memory_limit: int, folder: str) -> Any:
-    """Returns an in-memory database that spills to a folder.
+@contextmanager
+def connect(name: str, memory_limit: int, folder: str) -> Iterator[Any]:
+    """Opens an in-memory database that spills to a folder.
 
     Raises:
         ImportError: If DuckDB or PyArrow is missing.
+        MemoryError: If DuckDB needs more than ``memory_limit``.
+        OSError: If a file cannot be read or written.
     """
+    duckdb = import_duckdb()
     config = {
         'threads': 1,
         'memory_limit': f'{max(memory_limit // 1024, 1024)}KiB',
@@ -137,9 +130,17 @@ def connect(memory_limit: int, folder: str) -> Any:
         'autoinstall_known_extensions': False,
         'autoload_known_extensions': False,
     }
-    database = import_duckdb().connect(config=config)
-    database.execute("SET TimeZone = 'UTC'")
-    return database
+    try:
+        with duckdb.connect(config=config) as database:
+            database.execute("SET TimeZone = 'UTC'")
+            yield database
+    except duckdb.IOException as error:
+        raise OSError(f'{name}: {error}') from error
+    except duckdb.OutOfMemoryException as error:
+        raise MemoryError(
+            f"{name}: 'memory_limit' must suffice for DuckDB (it got "
+            f'{memory_limit} bytes): {error}'
+        ) from error
 
 
 def import_duckdb() -> Any:

@@ -24,6 +24,7 @@ from torch_gsample.storage.format import (
     RelationMeta,
     round_up,
 )
+from torch_gsample.storage.new_file import NewFile, naming, write_new
 from torch_gsample.storage.stripes import STRIPE, stripe_text
 
 #: The minimum size of a chunk: its header, a node and a few edges.
@@ -122,7 +123,8 @@ def sync(path: Any) -> None:
     """Waits until a file or folder is on disk."""
     fd = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(fd)
+        with naming(path):
+            os.fsync(fd)
     finally:
         os.close(fd)
 
@@ -139,8 +141,8 @@ def write_description(
     """
     for number, folder in enumerate(folders[1:], 1):
         text = stripe_text(meta, number, path.absolute())
-        (folder / STRIPE).write_text(text)
-    (folders[0] / META).write_text(meta.dump())
+        write_new(folder / STRIPE, text)
+    write_new(folders[0] / META, meta.dump())
 
 
 class ChunkSink(Protocol):
@@ -167,11 +169,11 @@ class ChunkFiles:
         self._crc = meta.file_seed(relation.table_file)
         with contextlib.ExitStack() as stack:
             self._files = [
-                stack.enter_context(open(folder / relation.file, 'wb'))
+                stack.enter_context(NewFile(folder / relation.file))
                 for folder in folders
             ]
             self._table = stack.enter_context(
-                open(folders[0] / relation.table_file, 'wb')
+                NewFile(folders[0] / relation.table_file)
             )
             self._stack = stack.pop_all()
 

@@ -26,6 +26,7 @@ from torch_gsample.storage.feature_sources import (
     as_tensor,
     feature_pieces,
 )
+from torch_gsample.storage.new_file import NewFile
 
 #: The minimum memory of a writer.
 MIN_MEMORY = 1 << 20
@@ -101,10 +102,9 @@ def _new_file(path: Path) -> Iterator[IO[bytes]]:
     path.parent.mkdir(parents=True, exist_ok=True)
     with owned_folder(path.parent, f'.{path.name}.') as folder:
         made = folder / path.name
-        with open(made, 'wb') as file:
+        with NewFile(made) as file:
             yield file
-            file.flush()
-            os.fsync(file.fileno())
+            file.sync()
         give_name(made, path)
 
 

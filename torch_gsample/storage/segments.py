@@ -29,6 +29,7 @@ from torch_gsample.storage.format import (
     malformed,
     seal,
 )
+from torch_gsample.storage.new_file import NewFile, write_new
 
 SEGMENTS = 'segments.json'
 _FORMAT = 'gsample segments'
@@ -301,7 +302,7 @@ def _publish(
         }
     )
     made = path / f'.{SEGMENTS}'
-    made.write_text(text)
+    write_new(made, text)
     sync(made)
     sync(path)  # the folder of the segment was renamed
     os.replace(made, path / SEGMENTS)
@@ -382,7 +383,7 @@ class SegmentWriter:
     def _write(self, name: str, pieces: Iterator[np.ndarray]) -> int:
         """Writes an array; returns its checksum."""
         crc = self._meta.file_seed(f'{self._name}/{name}')
-        with open(self.folder / name, 'wb') as file:
+        with NewFile(self.folder / name) as file:
             for piece in pieces:
                 data = np.ascontiguousarray(piece, '<i8')
                 file.write(data.data)

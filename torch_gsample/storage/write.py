@@ -22,6 +22,7 @@ from torch_gsample.storage.chunk_writer import (
 from torch_gsample.storage.crc32c import BLOCK, crc32c
 from torch_gsample.storage.edge_files import file_source
 from torch_gsample.storage.format import GraphMeta, RelationMeta
+from torch_gsample.storage.new_file import NewFile
 from torch_gsample.storage.sources import (
     GraphSource,
     Pieces,
@@ -187,7 +188,7 @@ def _write_source(
         name = f'time-{i}.bin'
         meta.node_times.append(name)
         crc = meta.file_seed(name)
-        with open(made[0] / name, 'wb') as file:
+        with NewFile(made[0] / name) as file:
             for piece in _pieces_of(time):
                 data = np.ascontiguousarray(piece, '<i8').view(np.uint8)
                 file.write(data.data)

@@ -6,13 +6,12 @@ that is complete and not as it was written is an error.
 
 import json
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from torch_gsample.storage.crc32c import crc32c
 from torch_gsample.storage.format import malformed
+from torch_gsample.storage.new_file import naming
 
 
 def sealed(fields: dict[str, Any]) -> bytes:
@@ -43,18 +42,6 @@ def unsealed(path: Path, offset: int, line: bytes) -> dict[str, Any]:
             'infer',
         )
     return json.loads(text)
-
-
-@contextmanager
-def naming(path: Path) -> Iterator[None]:
-    """Makes errors of writes name the file."""
-    try:
-        yield
-    except OSError as error:
-        if error.filename is not None:
-            raise
-        code = error.errno or 0
-        raise OSError(code, os.strerror(code), str(path)) from error
 
 
 class Journal:

@@ -18,8 +18,9 @@ from torch_gsample.storage.crc32c import BLOCK, crc32c
 from torch_gsample.storage.feature_file import FeatureFile
 from torch_gsample.storage.feature_format import DTYPES, broken
 from torch_gsample.storage.feature_write import FeatureWriter
-from torch_gsample.storage.inference.journal import Journal, naming
+from torch_gsample.storage.inference.journal import Journal
 from torch_gsample.storage.inference.rows import FileRows
+from torch_gsample.storage.new_file import naming
 from torch_gsample.storage.reading import File
 
 _PIECE = 4 << 20  # bytes that are read at a time

@@ -281,12 +281,17 @@ class BlockCall(Call):
             )
         out = forward(*args, **kwargs)
         edges = edges_of(layer.bind(args, kwargs))
-        if step.level is None or edges is None or isinstance(edges, dict):
+        if (
+            step.level is None
+            or edges is None
+            or isinstance(edges, dict)
+            or not isinstance(out, Tensor)  # such as attention weights
+        ):
             return out
         _check_tested(layer, step, edges)
         block = block_at(edges, step.level)
         total = block.edges.num_dst[-1]
-        if not isinstance(out, Tensor) or out.shape[0] != total:
+        if out.shape[0] != total:
             raise PlanError(f'{layer} returned other rows than its nodes')
         return _limited(out, layer, block.num_dst, total)
 

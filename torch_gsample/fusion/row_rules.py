@@ -375,10 +375,16 @@ _KINDS: dict[str, Kind] = {
 #: Rules of operations that align all their tensors by broadcasting.
 _ALIGNING = frozenset(
     (
-        *(same, _selects, _matches, _compares),
+        *(same, _selects, _matches, _compares, _cell),
         *(_KINDS[name] for name in ('cat', 'stack', 'max', 'gather')),
     )
 )
+
+
+def operands(kind: Kind, args: Any) -> tuple[Any, Any]:
+    """Divides the arguments of an operation into operands and parameters."""
+    count = 2 if kind is _cell else len(args)
+    return args[:count], args[count:]
 
 
 def is_aligning(kind: Kind, rows: Any) -> bool:

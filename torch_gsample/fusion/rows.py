@@ -175,7 +175,9 @@ class _Keeping:
                 self._check_in_place(args[0], count)
             if len(partial) > 1 or not row_rules.is_alone(args, kwargs):
                 cut = _Cut(self._kind, first, count)
+                args, parameters = row_rules.operands(self._kind, args)
                 args, kwargs = tree_map(cut, (args, kwargs))
+                args = *args, *parameters
             out = function(*args, **kwargs)
             return self._wrapped(out, origin, count, dim)
         except row_rules.MixedError as error:

@@ -1,12 +1,16 @@
 """Layers whose parts are replaced, or watched, after they are fused."""
 
+import copy
+
 import pytest
 import torch
 from torch import nn
+from torch.nn.utils import parametrize
 from torch_geometric import nn as pyg
 
 from tests.fusion.layers import WIDTH, sample
 from tests.fusion.test_layers import assert_same, fused
+from torch_gsample import unfuse
 
 LAYERS = {
     'SAGEConv': lambda: pyg.SAGEConv(WIDTH, WIDTH),
@@ -63,3 +67,21 @@ def test_modules_of_messages():
         layer.nn[1] = nn.Sigmoid()
     assert_same(ours, theirs, arguments())
     assert capture.is_fused, capture.reason
+
+
+@pytest.mark.parametrize('is_before', [False, True])
+def test_parametrized_layers_are_copied_and_restored(is_before):
+    torch.manual_seed(7)
+    theirs = pyg.GATConv(WIDTH, WIDTH).double()
+    if is_before:
+        parametrize.register_parametrization(theirs, 'att_src', nn.Tanh())
+    ours, _, _ = fused(theirs)
+    if not is_before:
+        for layer in (ours.conv, theirs):
+            parametrize.register_parametrization(layer, 'att_src', nn.Tanh())
+    copied = copy.deepcopy(ours)
+    for model in (ours, copied):
+        assert_same(model, theirs, arguments())
+        unfuse(model)
+        assert parametrize.is_parametrized(model.conv)
+        assert_same(model, theirs, arguments())

@@ -374,10 +374,8 @@ _KINDS: dict[str, Kind] = {
 }
 #: Rules of operations that align all their tensors by broadcasting.
 _ALIGNING = frozenset(
-    (
-        *(same, _selects, _matches, _compares, _cell),
-        *(_KINDS[name] for name in ('cat', 'stack', 'max', 'gather')),
-    )
+    [_KINDS[name] for name in ('cat', 'stack', 'max', 'gather')]
+    + [same, _selects, _matches, _compares, _cell]
 )
 
 

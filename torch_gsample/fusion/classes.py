@@ -126,7 +126,8 @@ def _as_base(module: Any) -> Any:
 
     The module keeps its class: other threads may call it or copy it.
     """
-    base = object.__new__(_with_wrappers(type(module), type(module).base))
+    kind: Any = type(module)
+    base = object.__new__(_with_wrappers(kind, kind.base))
     object.__setattr__(base, '__dict__', vars(module))
     return base
 

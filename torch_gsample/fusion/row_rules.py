@@ -286,7 +286,7 @@ def _cell(args: Any, kwargs: Any, rows: Any) -> int:
     return 0
 
 
-def _sizes(args: Any) -> tuple[Any, ...]:
+def _sizes(args: Any) -> Any:
     if len(args) < 2:
         raise MixedError()
     return args[1] if isinstance(args[1], (tuple, list)) else args[1:]

@@ -27,12 +27,10 @@ _SHARED = 1 << 16
 _LINEAR = pyg.Linear, torch.nn.Linear
 #: Dtypes that kernels compute in float32, with torch's type promotion.
 _SINGLE = frozenset({torch.float32, *HALF})
-#: The modules that compute the aggregations of programs.
-_AGGREGATIONS = {
-    'sum': pyg.SumAggregation,
-    'mean': pyg.MeanAggregation,
-    'max': pyg.MaxAggregation,
-}
+#: The modules that aggregate as programs do.
+_AGGREGATIONS = dict(
+    sum=pyg.SumAggregation, mean=pyg.MeanAggregation, max=pyg.MaxAggregation
+)
 #: Methods whose override in a subclass changes a layer's result.
 _METHODS = (
     *('message', 'aggregate', 'update', 'message_and_aggregate'),
@@ -67,14 +65,12 @@ def is_fusible(
         *(layer._aggregate_forward_hooks, layer._propagate_forward_hooks),
         *(layer._message_forward_pre_hooks, layer._edge_update_forward_hooks),
         layer._aggregate_forward_pre_hooks,
-        layer._edge_update_forward_pre_hooks,
     )
     return (
         (plain or isinstance(graph, (Block, SparseSample)))
         and layer.flow == 'source_to_target'
         and isinstance(layer.aggr, str)
         and layer.aggr in names
-        # Users may replace it; PyG then ignores the name.
         and type(layer.aggr_module) is _AGGREGATIONS[aggr]
         and not has_hooks(layer.aggr_module)
         and not layer.explain

@@ -8,6 +8,9 @@ from torch_geometric.nn import MessagePassing
 from torch_geometric.utils import softmax
 
 from tests.fusion.layers import EDGES, NODES, WIDTH, sample
+from tests.fusion.models import batches, graph
+from tests.fusion.test_exact import assert_same as same_on_blocks
+from tests.fusion.test_exact import homogeneous, seeds
 from tests.fusion.test_layers import assert_close, fused
 
 #: Layers that return attention weights, and their arguments.
@@ -170,3 +173,29 @@ def test_edge_updater_that_is_left_to_pyg(change):
     assert torch.equal(found[1], want[1])
     assert 'edge_updater' not in methods(capture)
     assert 'propagate' in methods(capture), capture.reason
+
+
+class Weighing(nn.Module):
+    """The attention of the first layer scales the model's output."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = pyg.GATConv(WIDTH, 4, 2)
+        self.second = pyg.GATConv(WIDTH, WIDTH)
+        self.lin = nn.Linear(WIDTH, WIDTH)
+
+    def forward(self, x, edge_index):
+        x, (_, weights) = self.first(
+            self.lin(x), edge_index, return_attention_weights=True
+        )
+        return self.second(x, edge_index) * weights.square().sum()
+
+
+@pytest.mark.usefixtures('double')
+@pytest.mark.filterwarnings('error:fuse')
+def test_layers_behind_attention_weights_run_on_blocks():
+    torch.manual_seed(1)
+    fusion = same_on_blocks(Weighing(), homogeneous, seeds, batches(graph()))
+    report = fusion.report()
+    assert 'first   GATConv: fused, whole batch' in report
+    assert 'second  GATConv: fused, exact block, computes the seeds' in report

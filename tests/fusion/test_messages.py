@@ -111,6 +111,15 @@ def test_directions_and_two_kinds_of_vertices(kind, flow):
     assert len(capture._known) == 2
 
 
+@pytest.mark.parametrize('kind', [pyg.GraphConv, pyg.WLConvContinuous])
+def test_pairs_of_the_same_vertices_against_the_edges(kind):
+    width = (WIDTH, WIDTH) if kind is pyg.GraphConv else ()
+    theirs = kind(*width, flow='target_to_source').double()
+    ours, capture, _ = fused(theirs)
+    assert_same(ours, theirs, given())  # the layer makes (x, x) of x
+    assert capture.is_fused, capture.reason
+
+
 class Sign(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):

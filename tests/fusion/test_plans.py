@@ -88,6 +88,19 @@ def test_a_batch_that_shows_more_gets_a_plan_of_its_own():
         torch.testing.assert_close(out[: len(out)], expected)
 
 
+@pytest.mark.filterwarnings('error:fuse')
+def test_seeds_without_out_edges_need_one_plan():
+    """A layer's trial at a further hop shows its out-edges."""
+    data = graph()
+    data.edge_index = data.edge_index[:, data.edge_index[0] >= 24]
+    model = Hand('', 2, pyg.LEConv).double()
+    fusion = fuse(model, min_nodes=0, verbose=False)
+    for batch in batches(data):
+        model(batch.x, batch.edge_index)
+    assert 'computes the seeds' in fusion.report()
+    assert model._gsample_model.num_plans == 1
+
+
 def test_tests_of_equal_plans_add_up():
     step = Step('conv', 1, 'pair', '', 1, Beyond(True, False, True))
     earlier = step._replace(tested=Beyond(False, True, True))

@@ -274,19 +274,18 @@ class BlockCall(Call):
     def _run_whole(
         self, layer: Layer, step: Step, forward: Any, args: Any, kwargs: Any
     ) -> Any:
-        partial = tensors_of(args, kwargs, FirstRows)
-        if partial:
-            raise PlanError(
-                f'{layer} reads all rows of {partial[0].origin.layer}'
-            )
+        for x in tensors_of(args, kwargs, FirstRows):
+            raise PlanError(f'{layer} reads all rows of {x.origin.layer}')
         out = forward(*args, **kwargs)
         edges = edges_of(layer.bind(args, kwargs))
         if step.level is None or edges is None or isinstance(edges, dict):
             return out
+        if not isinstance(out, Tensor):  # with attention weights
+            return out
         _check_tested(layer, step, edges)
         block = block_at(edges, step.level)
         total = block.edges.num_dst[-1]
-        if not isinstance(out, Tensor) or out.shape[0] != total:
+        if out.shape[0] != total:
             raise PlanError(f'{layer} returned other rows than its nodes')
         return _limited(out, layer, block.num_dst, total)
 

@@ -43,7 +43,10 @@ class Fused:
             # First: parts of a module may refer to it.
             memo[id(self)] = out = make(*copy.deepcopy(args, memo))
             out.__setstate__(copy.deepcopy(state, memo))
-        return change_class(out, self.role, known, None, self._replaced())
+        original = self._replaced()
+        if original is not None:
+            original = _with_wrappers(type(self), original)
+        return change_class(out, self.role, known, None, original)
 
     def _replaced(self) -> type | None:
         """The original class, if another class computes the module now."""
@@ -100,7 +103,8 @@ def restore_class(module: Any) -> None:
         known = module.__dict__.pop(f'_gsample_{module.role}')
         if module.role == 'model':
             READERS.discard(known)
-        module.__class__ = type(module).original
+        kind = type(module)
+        module.__class__ = _with_wrappers(kind, kind.original)
 
 
 def _with_signature(function: Any, like: Any) -> Any:
@@ -122,6 +126,24 @@ def _as_base(module: Any) -> Any:
 
     The module keeps its class: other threads may call it or copy it.
     """
-    base = object.__new__(type(module).base)
+    kind: Any = type(module)
+    base = object.__new__(_with_wrappers(kind, kind.base))
     object.__setattr__(base, '__dict__', vars(module))
     return base
+
+
+def _with_wrappers(kind: type, inner: type) -> type:
+    """Returns a class with the properties that others added to a fused one.
+
+    A parametrization is a property of a class that torch derives.
+
+    Args:
+        kind (Type): A fused class, or one derived from it.
+        inner (Type): The class to return instead of the fused one.
+    """
+    if 'role' in vars(kind):
+        return inner
+    base = _with_wrappers(kind.__bases__[0], inner)
+    left = '__dict__', '__weakref__', '__getstate__'  # torch's raises
+    fields = {k: v for k, v in vars(kind).items() if k not in left}
+    return type(kind.__name__, (base,), fields)

@@ -72,8 +72,11 @@ def _steps(calls: list[Recorded], whole: Any, unreached: int) -> list[Step]:
         if form in ('block', None):  # ours need no test, others have no block
             tested = Beyond(shown.nodes)
         else:
-            _, *rest = beyond(call.edges, 0, depth)
-            tested = Beyond(shown.nodes, *rest)
+            rest = [
+                beyond(call.edges, hop, depth)[1:]
+                for hop in range(blocks_of(call.edges).num_hops)
+            ]
+            tested = Beyond(shown.nodes, *map(any, zip(*rest, strict=True)))
         out.append(Step(name, level, form, note, depth, tested))
     narrows = (
         step.level is not None and step.level < blocks_of(call.edges).num_hops

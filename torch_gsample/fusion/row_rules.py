@@ -132,7 +132,7 @@ def _selects(args: Any, kwargs: Any, rows: Any) -> int:
 
 
 def _argument(args: Any, kwargs: Any, place: int, default: Any) -> Any:
-    for name in ('dim', 'axis'):
+    for name in ('dim', 'axis', 'dims'):
         if name in kwargs:
             return kwargs[name]
     return args[place] if len(args) > place else default
@@ -266,6 +266,46 @@ def _normalizes_group(args: Any, kwargs: Any, rows: Any) -> int:
     return 0
 
 
+def _matches(args: Any, kwargs: Any, rows: Any) -> int:
+    """For operations on pairs of matrices, or of rows."""
+    if rows.row_dim or rows.dim() < 2:
+        raise MixedError('over the rows')
+    return 0
+
+
+def _compares(args: Any, kwargs: Any, rows: Any) -> int:
+    dims = _dims(_argument(args, kwargs, 2, 1), rows)
+    if rows.row_dim or rows.dim() != 2:
+        raise MixedError(f'over dimension {dims[0]}')
+    return 0
+
+
+def _cell(args: Any, kwargs: Any, rows: Any) -> int:
+    if rows.row_dim or rows.dim() != 2:
+        raise MixedError('over the rows')
+    return 0
+
+
+def _sizes(args: Any) -> Any:
+    if len(args) < 2:
+        raise MixedError()
+    return args[1] if isinstance(args[1], (tuple, list)) else args[1:]
+
+
+def _expands(args: Any, kwargs: Any, rows: Any) -> int:
+    sizes, dim = _sizes(args), rows.row_dim
+    if len(sizes) != rows.dim() or sizes[dim] not in (-1, rows.shape[dim]):
+        raise MixedError('to another number of rows')
+    return dim
+
+
+def _repeats(args: Any, kwargs: Any, rows: Any) -> int:
+    counts = _sizes(args)
+    if len(counts) != rows.dim() or counts[rows.row_dim] != 1:
+        raise MixedError('over the rows')
+    return rows.row_dim
+
+
 def _recurs(args: Any, kwargs: Any, rows: Any) -> int:
     batch_first = args[-1] is True and rows.dim() == 3
     if rows.row_dim or args[0] is not rows or not batch_first:
@@ -286,7 +326,7 @@ _POINTWISE = frozenset(
         'randn_like to float double half bfloat16 type long int bool cpu cuda '
         'detach detach_ contiguous identity requires_grad_ relu_ elu_ '
         'leaky_relu_ hardtanh_ silu_ selu_ celu_ clip clip_ subtract multiply '
-        'divide fill_ zero_ view_as type_as'
+        'divide fill_ zero_ view_as type_as expand_as'
     ).split()
 )
 _KINDS: dict[str, Kind] = {
@@ -297,13 +337,22 @@ _KINDS: dict[str, Kind] = {
         ).split(),
         _reduces(1),
     ),
-    'norm': _reduces(2),
+    **dict.fromkeys(
+        ('norm', 'linalg_norm', 'linalg_vector_norm'), _reduces(2)
+    ),
     **dict.fromkeys(
         'softmax log_softmax softmin cumsum cumprod _softmax'.split(),
         _along(1, None),
     ),
     **dict.fromkeys(('cat', 'concat', 'concatenate'), _along(1, 0)),
     **dict.fromkeys(('split', 'chunk', 'tensor_split'), _along(2, 0)),
+    **dict.fromkeys(('hstack', 'column_stack', 'bmm'), _matches),
+    'cosine_similarity': _compares,
+    'gather': _along(1, None),
+    **dict.fromkeys(('gru_cell', 'lstm_cell', 'bilinear'), _cell),
+    'expand': _expands,
+    **dict.fromkeys(('repeat', 'tile'), _repeats),
+    **dict.fromkeys(('repeat_interleave', 'roll'), _along(2, None)),
     **dict.fromkeys(('sort', 'argsort', 'glu'), _along(1, -1)),
     'topk': _along(2, -1),
     'normalize': _along(2, 1),
@@ -314,9 +363,9 @@ _KINDS: dict[str, Kind] = {
     'stack': _adds(0),
     **dict.fromkeys(('view', 'reshape'), _reshapes),
     'flatten': _flattens,
-    **dict.fromkeys(('transpose', 'swapaxes'), _swaps),
+    **dict.fromkeys(('transpose', 'swapaxes', 'swapdims'), _swaps),
     'permute': _permutes,
-    **dict.fromkeys(('linear', 'matmul', '__matmul__', 'mm'), _projects),
+    **dict.fromkeys(('linear', 'matmul', '__matmul__', 'mm', 'mv'), _projects),
     'addmm': _adds_product,
     **dict.fromkeys(('layer_norm', 'rms_norm'), _normalizes_last),
     'batch_norm': _normalizes_batch,
@@ -325,8 +374,15 @@ _KINDS: dict[str, Kind] = {
 }
 #: Rules of operations that align all their tensors by broadcasting.
 _ALIGNING = frozenset(
-    (same, _selects, _KINDS['cat'], _KINDS['stack'], _KINDS['max'])
+    [_KINDS[name] for name in ('cat', 'stack', 'max', 'gather')]
+    + [same, _selects, _matches, _compares, _cell]
 )
+
+
+def operands(kind: Kind, args: Any) -> tuple[Any, Any]:
+    """Divides the arguments of an operation into operands and parameters."""
+    count = 2 if kind is _cell else len(args)
+    return args[:count], args[count:]
 
 
 def is_aligning(kind: Kind, rows: Any) -> bool:

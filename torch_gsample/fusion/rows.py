@@ -175,7 +175,9 @@ class _Keeping:
                 self._check_in_place(args[0], count)
             if len(partial) > 1 or not row_rules.is_alone(args, kwargs):
                 cut = _Cut(self._kind, first, count)
+                args, parameters = row_rules.operands(self._kind, args)
                 args, kwargs = tree_map(cut, (args, kwargs))
+                args = *args, *parameters
             out = function(*args, **kwargs)
             return self._wrapped(out, origin, count, dim)
         except row_rules.MixedError as error:
@@ -296,10 +298,11 @@ def _index_select(function: Any, args: Any, kwargs: Any) -> Any:
     if 'input' in kwargs:
         args, kwargs = (kwargs.pop('input'), *args), kwargs
     rows, dim, index = bind(*args, **kwargs)
-    if not isinstance(rows, FirstRows) or dim % rows.dim() != rows.row_dim:
-        raise unseen(
-            'index_select', row_rules.tensors_of(args, {}, FirstRows)[0]
-        )
+    if not isinstance(rows, FirstRows):
+        raise unseen('index_select', index)
+    if dim % rows.dim() != rows.row_dim:
+        out = plain(rows).index_select(dim, index)
+        return first_rows(out, rows.origin, rows.row_dim)
     if not row_rules.are_among(index, rows.shape[rows.row_dim]):
         raise unseen('index_select', rows)
     return plain(rows).index_select(dim, index)

@@ -104,6 +104,9 @@ class Reading:
                     'no argument determines the number of vertices'
                 )
             self.sizes = [known, known]
+        elif pairs and end == 0:
+            # PyG reads the first of a pair at "_j" whatever the flow.
+            is_square = is_square or self.sizes[0] == self.sizes[1]
         if is_square and self.sizes[0] != self.sizes[1]:
             raise NotCaptured('sources and destinations of different lengths')
         given: Any = self.given

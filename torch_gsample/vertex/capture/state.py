@@ -25,9 +25,15 @@ _IDLE = frozenset(
 
 
 def state_of(modules: Iterable[nn.Module]) -> tuple:
-    """Returns the non-tensor state of modules, and shapes of parameters."""
-    out: list[Any] = []
-    for module in modules:
+    """Returns the non-tensor state of modules, and shapes of parameters.
+
+    Args:
+        modules (Iterable[torch.nn.Module]): A layer, and the modules in it,
+            which may be replaced by others.
+    """
+    layer, *inner = modules
+    out: list[Any] = [type(module) for module in inner]
+    for module in (layer, *inner):
         for name, value in vars(module).items():
             if name in _IDLE:
                 continue

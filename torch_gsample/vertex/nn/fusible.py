@@ -6,7 +6,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch_geometric.nn import Linear
+from torch_geometric import nn as pyg
 from torch_geometric.nn.conv import MessagePassing
 
 from torch_gsample.block import Block
@@ -24,9 +24,13 @@ from torch_gsample.vertex.program import VertexProgram
 _PYG = 'torch_geometric.'
 #: Elements of a slice whose gradient takes longer than Python code.
 _SHARED = 1 << 16
-_LINEAR = Linear, torch.nn.Linear
+_LINEAR = pyg.Linear, torch.nn.Linear
 #: Dtypes that kernels compute in float32, with torch's type promotion.
 _SINGLE = frozenset({torch.float32, *HALF})
+#: The modules that aggregate as programs do.
+_AGGREGATIONS = dict(
+    sum=pyg.SumAggregation, mean=pyg.MeanAggregation, max=pyg.MaxAggregation
+)
 #: Methods whose override in a subclass changes a layer's result.
 _METHODS = (
     *('message', 'aggregate', 'update', 'message_and_aggregate'),
@@ -60,12 +64,15 @@ def is_fusible(
         *(layer._propagate_forward_pre_hooks, layer._message_forward_hooks),
         *(layer._aggregate_forward_hooks, layer._propagate_forward_hooks),
         *(layer._message_forward_pre_hooks, layer._edge_update_forward_hooks),
+        layer._aggregate_forward_pre_hooks,
     )
     return (
         (plain or isinstance(graph, (Block, SparseSample)))
         and layer.flow == 'source_to_target'
         and isinstance(layer.aggr, str)
         and layer.aggr in names
+        and type(layer.aggr_module) is _AGGREGATIONS[aggr]
+        and not has_hooks(layer.aggr_module)
         and not layer.explain
         and not any(hooks)
         and not torch.jit.is_tracing()

@@ -127,7 +127,7 @@ def _as_base(module: Any) -> Any:
     The module keeps its class: other threads may call it or copy it.
     """
     kind: Any = type(module)
-    base = object.__new__(_with_wrappers(kind, kind.base))
+    base: Any = object.__new__(_with_wrappers(kind, kind.base))
     object.__setattr__(base, '__dict__', vars(module))
     return base
 

@@ -97,8 +97,11 @@ def test_nvcc_compiles_the_stages(recorded, tmp_path):
 
 def test_a_malformed_index_of_a_hub_is_noted(kernels, recorded):
     fused, made, operands, _ = recorded['gat'][0]
-    there = placed(kernels, made)
-    there.incoming.indices[int(there.incoming.hubs.first[0])] = N
+    layout = placed(kernels, made).incoming
+    indices = layout.indices.clone()
+    indices[int(layout.hubs.first[0])] = N
+    parts = layout.indptr, indices, layout.num_rows, layout.edge_id
+    there = layouts.Layouts(layouts.Layout(*parts, checked=True), E)
     with kernels.running():
         fused.run_on_gpu(there, kernels.put(operands))
     assert kernels.last[-1].tolist() == [1, 0]

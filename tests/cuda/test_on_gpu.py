@@ -20,6 +20,7 @@ OTHERS = [
     'test_vertex_map.py::test_kernels_for_a_gpu_compute_what_the_cpu_does',
     'test_vertex_map.py::test_programs_run_on_a_gpu',
     'test_vertex_map.py::test_programs_are_trained_where_their_graph_is',
+    'test_hubs.py::test_hubs_in_pieces_have_the_bits_of_the_cpu',
     'test_programs.py::test_programs_draw_the_samples_of_the_cpu',
     'test_programs.py::test_programs_read_a_graph_in_pinned_memory',
     'test_algorithms.py::test_algorithms_run_where_their_graph_is',

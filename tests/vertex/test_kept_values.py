@@ -89,7 +89,7 @@ def source(function):
 
 def test_scores_are_computed_in_the_first_pass_only():
     text = source(attend)
-    first, *later = re.split(r'for \(int64_t k = first', text)[1:]
+    first, *later = re.split(r'for \(int64_t k = ', text)[1:]
     assert first.count('sum_of<') == 1
     assert 'k0[i' in later[0]
     for text in later:  # where edges have no memory

@@ -1,15 +1,17 @@
 """The C++ source of a unit.
 
 A kernel of a vertex program runs over vertices. A vertex is computed by one
-thread, its edges in order, so the result does not depend on threads. Edges are
-scanned once for each level of dependent aggregates; the values of an edge stay
-in registers and small arrays. The loops of edge maps are in ``cpp_edges.py``.
+thread, its edges in order, so the result does not depend on threads; sums are
+in pieces (``pieces.py``). Edges are scanned once for each level of dependent
+aggregates; the values of an edge stay in registers and small arrays. The loops
+of edge maps are in ``cpp_edges.py``.
 """
 
 import hashlib
 
 import torch
 
+from torch_gsample.codegen import pieces
 from torch_gsample.codegen.cpp_edges import (
     CHECKS,
     REDUCE_COLUMNS,
@@ -18,12 +20,15 @@ from torch_gsample.codegen.cpp_edges import (
 )
 from torch_gsample.codegen.cpp_library import (
     CLOSE,
+    GRAPH,
     HALF,
+    HEAD,
     LIBRARY,
     MATH,
     MAX,
     OPEN,
     SUM,
+    VERTEX,
 )
 from torch_gsample.codegen.draws import DRAWS, EDGE_ROW
 from torch_gsample.codegen.edge_map import text_of
@@ -34,14 +39,9 @@ from torch_gsample.codegen.expression import (
 )
 from torch_gsample.codegen.loops import Block, Sink
 from torch_gsample.codegen.passes import Keeper, Kept, largest, operands_read
-from torch_gsample.codegen.prefetch import (
-    EDGE_ROW as ROW_OF_EDGE,
-)
-from torch_gsample.codegen.prefetch import (
-    WALK,
-    ask,
-    ask_to_write,
-)
+from torch_gsample.codegen.pieces import in_pieces, over_edges
+from torch_gsample.codegen.prefetch import EDGE_ROW as ROW_OF_EDGE
+from torch_gsample.codegen.prefetch import WALK, ask, ask_to_write
 from torch_gsample.codegen.unit import (
     AGGREGATES,
     EDGE,
@@ -56,38 +56,6 @@ from torch_gsample.codegen.unit import (
 #: Compiler flags of kernels over vertices: comparisons are vectorised even if
 #: operands may be NaN.
 _FLAGS = ('-O3', '-fno-trapping-math')
-
-_HEAD = """
-// {text}
-// Runs over {range} [begin, end). Returns 1 for an index that is out of range,
-// 2 for pointers that descend.
-extern "C" int gsample_kernel(int64_t begin,
-                              int64_t end,
-                              const int64_t* sizes,
-                              const void* const* graph,
-                              const void* const* data,
-                              void* const* to) {{
-  using T = {type};
-"""
-
-_GRAPH = """\
-  using I = {index};
-  const I* const indptr = static_cast<const I*>(graph[0]);
-  const I* const indices = static_cast<const I*>(graph[1]);
-  const I* const edge_id = static_cast<const I*>(graph[2]);
-  const I* const order = static_cast<const I*>(graph[3]);
-"""
-
-_VERTEX = """\
-  for (int64_t i = begin; i < end; ++i) {
-    const int64_t v = order == nullptr ? i : order[i];
-    const int64_t first = indptr[v], last = indptr[v + 1];
-"""
-
-_EDGES = """\
-    for (int64_t k = first; k < last; ++k) {
-      const int64_t u = indices[k];
-"""
 
 
 def cpp_source(unit: Unit, text: str = 'vertex program') -> str:
@@ -122,10 +90,10 @@ def _statements(unit: Unit, text: str) -> list[str]:
     if is_edge_map:
         text = text_of(unit)
         over = 'edges' if unit.pointers is None else 'columns'
-    head = [_HEAD.format(text=text, range=over, type=kind).rstrip('\n')]
+    head = [HEAD.format(text=text, range=over, type=kind).rstrip('\n')]
     if is_edge_map:
         return [*head, *edge_map_lines(unit)]
-    graph = _GRAPH.format(index=CPP_TYPES[unit.index])
+    graph = GRAPH.format(index=CPP_TYPES[unit.index])
     return [*head, graph.rstrip('\n'), *Writer(unit).lines()]
 
 
@@ -177,7 +145,7 @@ class Writer:
                 f'  {kind}* const out{i} = static_cast<{kind}*>(to[{i}]);'
             )
         self._vertex()
-        lines += [*self._ahead, _VERTEX.rstrip('\n')]
+        lines += [*self._ahead, VERTEX.rstrip('\n')]
         for i, output in enumerate(self._unit.outputs):
             if output.kind != EDGE:
                 asked = ask_to_write(self._unit, i, 'v')
@@ -240,7 +208,9 @@ class Writer:
             sinks.append(Sink(output.root, output.axes, text))
         read = operands_read(bodies, self._arrays)
         rest = self._kept.read(bodies, self._arrays)
-        self._open_edges(level, read, [i for i, _ in edges], rest)
+        ask = self._ask(level, read, [i for i, _ in edges], rest)
+        begin = len(self._lines)
+        self._lines += [self._neighbor, *ask]
         self._read_edge('      ', read, bodies, bool(edges))
         self._lines += [f'      {kept.row}' for kept in rest.values()]
         self._compute_again(level, rest)
@@ -249,7 +219,8 @@ class Writer:
             text = f'{value.name}[{{0}}] = {{1}};'
             sinks.append(Sink(node, value.axes, text))
         block = self._block(f'e{level}_', '      ')
-        self._lines += [*block.write(sinks), '    }']
+        body = [*self._lines[begin:], *block.write(sinks)]
+        self._lines[begin:] = over_edges(body, self._carry(sums))
         self._arrays.update((x, kept[x].name) for x in kept)
         for node in sums:
             self._fill(node)
@@ -309,21 +280,41 @@ class Writer:
     #: The row of an edge in features.
     _edge = f'      {ROW_OF_EDGE}'
 
-    def _open_edges(
+    #: Reads the neighbour of an edge.
+    _neighbor = '      const int64_t u = indices[k];'
+
+    def _ask(
         self,
         level: int,
         read: list[int],
         written: list[int],
         rest: dict[Expression, Kept],
-    ) -> None:
+    ) -> list[str]:
+        """Prefetches; returns the statements of an edge."""
         known = self._kept.unkept(self._arrays)
         again = sorted({*operands_read(list(rest), known)} - {*read})
         most = min((kept.most for kept in rest.values()), default=0)
         asked = ask(self._unit, level, read, written, again, most)
-        self._lines.append(_EDGES.rstrip('\n'))
-        if asked:
-            self._ahead.append(asked)
-            self._lines.append(f'      ask{level}();')
+        self._ahead += [asked] if asked else []
+        return [f'      ask{level}();'] if asked else []
+
+    def _carry(self, sums: list[Expression]) -> list[str]:
+        """Adds the sums of a piece to those of the pieces before it."""
+        lines = []
+        for node in in_pieces(self._unit, sums):
+            name, kind = self._arrays[node], CPP_TYPES[node.dtype]
+            width = self._unit.width(self._types.axes(node))
+            start, step = AGGREGATES[node.op]
+            total = f'total_{name}[n]'
+            step = step.format(total, f'{name}[n]')
+            self._ahead.append(f'  alignas(64) {kind} total_{name}[{width}];')
+            lines += [
+                f'for (int n = 0; n < {width}; ++n) {{',
+                f'  {total} = from == first ? {name}[n] : {step};',
+                f'  {name}[n] = {start};',
+                '}',
+            ]
+        return lines
 
     def declare(self, name: str, dtype: torch.dtype, width: int) -> None:
         """Declares an array of the vertex."""
@@ -347,19 +338,29 @@ class Writer:
         name = f'a{len(self._arrays)}'
         self._arrays[node] = name
         self.declare(name, node.dtype, width)
-        found = self._reset(name, width, start)
+        found = self._reset(node, width, start)
         step = step.format(found, '{1}')
         return Sink(node.args[0], axes, f'{found} = {step};')
 
-    def _reset(self, name: str, width: int, start: str) -> str:
+    def _reset(self, node: Expression, width: int, start: str) -> str:
         """Initialises an aggregate; returns its variable."""
+        name = self._arrays[node]
         self._lines.append(f'    lib::fill_n({name}, {width}, {start});')
         return f'{name}[{{0}}]'
 
     def _fill(self, node: Expression) -> None:
-        """Sets the value of vertices without edges."""
-        if node.op in ('max_in', 'min_in'):
-            name = self._arrays[node]
+        """Sets the value of vertices with several pieces, or no edges."""
+        name = self._arrays[node]
+        if in_pieces(self._unit, [node]):
+            step = AGGREGATES[node.op][1]
+            step = step.format(f'total_{name}[n]', f'{name}[n]')
+            width = self._unit.width(self._types.axes(node))
+            self._lines += [
+                f'    if (last - first > {pieces.PIECE})',
+                f'      for (int n = 0; n < {width}; ++n)',
+                f'        {name}[n] = {step};',
+            ]
+        elif node.op in ('max_in', 'min_in'):
             self._lines += [
                 '    if (first == last)',
                 f'      lib::fill_n({name}, sizeof {name} / sizeof(T), T(0));',

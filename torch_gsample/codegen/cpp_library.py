@@ -73,3 +73,32 @@ inline T max_of(const T* x) {
 CLOSE = """
 }  // namespace
 """
+
+#: The head of a kernel.
+HEAD = """
+// {text}
+// Runs over {range} [begin, end). Returns 1 for an index that is out of range,
+// 2 for pointers that descend.
+extern "C" int gsample_kernel(int64_t begin,
+                              int64_t end,
+                              const int64_t* sizes,
+                              const void* const* graph,
+                              const void* const* data,
+                              void* const* to) {{
+  using T = {type};
+"""
+
+#: The graph, and the loop over the vertices of an order.
+GRAPH = """\
+  using I = {index};
+  const I* const indptr = static_cast<const I*>(graph[0]);
+  const I* const indices = static_cast<const I*>(graph[1]);
+  const I* const edge_id = static_cast<const I*>(graph[2]);
+  const I* const order = static_cast<const I*>(graph[3]);
+"""
+
+VERTEX = """\
+  for (int64_t i = begin; i < end; ++i) {
+    const int64_t v = order == nullptr ? i : order[i];
+    const int64_t first = indptr[v], last = indptr[v + 1];
+"""

@@ -2,11 +2,12 @@
 
 The CPU's source has the same statements. A group of lanes takes a vertex and
 divides loops over features: one lane per feature, up to a warp. Each feature
-sums the edges in order, as on the CPU, so there are no atomics and the bits
-are the same. Only functions of CUDA's library (``pow``, ``erf``, ``sin``,
-``cos``; in float64 also ``exp``, ``log``, ``tanh`` and others) may round
-differently. Vertices are in descending order of degree, and blocks start in
-order, so the largest vertices start first. Rows of later edges are prefetched.
+sums the edges in order and in pieces, as on the CPU, so there are no atomics
+and the bits are the same. Only functions of CUDA's library (``pow``, ``erf``,
+``sin``, ``cos``; in float64 also ``exp``, ``log``, ``tanh`` and others) may
+round differently. Vertices are in descending order of degree, and blocks start
+in order, so the largest vertices start first. Rows of later edges are
+prefetched.
 """
 
 from dataclasses import dataclass
@@ -27,11 +28,8 @@ from torch_gsample.codegen.expression import (
 )
 from torch_gsample.codegen.loops import Block
 from torch_gsample.codegen.passes import Kept
-from torch_gsample.codegen.unit import (
-    EDGE,
-    PARAMETER,
-    Unit,
-)
+from torch_gsample.codegen.pieces import in_pieces
+from torch_gsample.codegen.unit import AGGREGATES, EDGE, PARAMETER, Unit
 
 #: The start of every GPU kernel. NVRTC has no headers.
 PREAMBLE = """\
@@ -114,7 +112,7 @@ extern "C" __global__ void __launch_bounds__({threads}) gsample_kernel(
 """
 
 _VERTEX = """\
-  for (int64_t i = blockIdx.x * int64_t{kGroups} + group; i < vertices;
+  for (int64_t i = blockIdx.x * int64_t{kGroups} + group; i < count;
        i += gridDim.x * int64_t{kGroups}) {
     SYNC
     const int64_t v = order == nullptr ? i : order[i];
@@ -122,15 +120,14 @@ _VERTEX = """\
       fault[0] = 1;
       continue;
     }
-    const int64_t first = indptr[v], last = indptr[v + 1];
+    const int64_t first = begins[v], last = ends[v];
     if (first < 0 || last < first || last > edges) {
       fault[1] = 1;
       continue;
     }
 """
 
-_EDGES = """\
-    for (int64_t k = first; k < last; ++k) {
+_NEIGHBOR = """\
       const int64_t u = indices[k];
       if (u < 0 || u >= neighbors) {
         fault[0] = 1;
@@ -168,11 +165,11 @@ class CudaKernel:
 def cuda_kernel(unit: Unit, text: str = 'vertex program') -> CudaKernel:
     """Returns a kernel for a GPU.
 
-    For a unit of a vertex program, its arguments are the numbers of vertices,
-    neighbours, edges and rows of features of edges; pointers to ``indptr``,
-    ``indices``, ``edge_id`` or
-    null, and ``order`` or null; to each operand and result; and to two error
-    counters.
+    For a unit of a vertex program, its arguments are the numbers of vertices
+    to compute, and of all, of neighbours, edges and rows of features of edges;
+    pointers to where the edges of each vertex begin and end, ``indices``,
+    ``edge_id`` or null, and ``order`` or null; to each operand and result; and
+    to two error counters.
 
     Args:
         unit (Unit): What it computes.
@@ -240,10 +237,13 @@ def _shared_text(writer: '_CudaWriter', groups: int) -> str:
 def _arguments(unit: Unit) -> list[str]:
     index = CPP_TYPES[unit.index]
     arguments = [
-        *(f'int64_t {x}' for x in ('vertices', 'neighbors', 'edges', 'rows')),
+        *(
+            f'int64_t {x}'
+            for x in ('count', 'vertices', 'neighbors', 'edges', 'rows')
+        ),
         *(
             f'const {index}* __restrict__ {x}'
-            for x in ('indptr', 'indices', 'edge_id', 'order')
+            for x in ('begins', 'ends', 'indices', 'edge_id', 'order')
         ),
     ]
     for i, leaf in enumerate(unit.leaves):
@@ -259,7 +259,7 @@ def _arguments(unit: Unit) -> list[str]:
 class _CudaWriter(Writer):
     """Writes the scans of a group over its vertex's edges."""
 
-    _edge = _EDGE_ROW
+    _neighbor, _edge = _NEIGHBOR.rstrip('\n'), _EDGE_ROW
     _keeps = False  # lanes of a group would share its memory
 
     def __init__(self, unit: Unit):
@@ -310,37 +310,54 @@ class _CudaWriter(Writer):
         parts = self._unit, self._types, self._arrays, prefix, indent
         return GroupBlock(self, *parts)
 
-    def _open_edges(
+    def _ask(
         self,
         level: int,
         read: list[int],
         written: list[int],
         rest: dict[Expression, Kept],
-    ) -> None:
+    ) -> list[str]:
         ask = ask_ahead(self._unit, level, read)
         self._lines += [] if ask is None else [ask.before]
-        self._lines.append(_EDGES.rstrip('\n'))
-        self._lines += [] if ask is None else [ask.inside]
+        return [] if ask is None else [ask.inside]
 
-    def _reset(self, name: str, width: int, start: str) -> str:
+    def _reset(self, node: Expression, width: int, start: str) -> str:
         """Initialises an aggregate in the registers of lanes."""
+        name = self._arrays[node]
+        texts = [f'r{name}[j] = {start};']
+        if in_pieces(self._unit, [node]):
+            texts.append(f'{name}[f] = {start};')
         self._lines += [
             f'    T r{name}[{self.turns(width)}];',
-            *self._each_turn(width, f'r{name}[j] = {start};'),
+            *self._each_turn(width, *texts),
         ]
         return f'r{name}[j]'
 
-    def _each_turn(self, width: int, text: str) -> list[str]:
-        lines = [*self.open_loop(width), f'  {text}', '}']
+    def _each_turn(self, width: int, *texts: str) -> list[str]:
+        lines = [*self.open_loop(width), *(f'  {x}' for x in texts), '}']
         return [f'    {line}' for line in lines]
+
+    def _carry(self, sums: list[Expression]) -> list[str]:
+        lines = []
+        for node in in_pieces(self._unit, sums):
+            name = self._arrays[node]
+            start, step = AGGREGATES[node.op]
+            step = step.format(f'{name}[f]', f'r{name}[j]')
+            lines += self._each_turn(
+                self._unit.width(self._types.axes(node)),
+                f'{name}[f] = {step};',
+                f'r{name}[j] = {start};',
+            )
+        return [line.removeprefix('    ') for line in lines]
 
     def _fill(self, node: Expression) -> None:
         name = self._arrays[node]
-        axes = tuple(sorted(self._types.axes(node)))
         value = f'r{name}[j]'
         if node.op in ('max_in', 'min_in'):
             value = f'first == last ? T(0) : {value}'
-        width = self._unit.width(axes)
+        if in_pieces(self._unit, [node]):
+            value = AGGREGATES[node.op][1].format(f'{name}[f]', value)
+        width = self._unit.width(self._types.axes(node))
         self._lines += self._each_turn(width, f'{name}[f] = {value};')
         self._lines.append(f'    {SYNC}')
 

@@ -194,6 +194,8 @@ class Block:
         key, row = node.args[:2]
         vertex = 'v' if self._unit.center == DESTINATION else 'u'
         at = 'e' if row.op == EDGE_ROW else vertex
+        if row.op == 'operand':  # of a piece (pieces.py)
+            at = f'x{row.value}[0]'
         return f'{node.value}u, x{key.value}[0], {at}'
 
     def index(self, axes: Iterable[int]) -> str:

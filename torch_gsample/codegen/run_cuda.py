@@ -1,6 +1,7 @@
 """Runs generated kernels on a GPU."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from weakref import WeakKeyDictionary
 
@@ -12,6 +13,7 @@ from torch_gsample.codegen.cuda import CudaKernel, cuda_kernel
 from torch_gsample.codegen.cuda_driver import Argument, driver
 from torch_gsample.codegen.cuda_edges import needs_column
 from torch_gsample.codegen.nvrtc import build_cubin
+from torch_gsample.codegen.pieces import Pieces, stages_of
 from torch_gsample.codegen.unit import (
     DESTINATION,
     EDGE,
@@ -110,12 +112,56 @@ def _edges_by_row(
     return starts, perm, column
 
 
+@dataclass(frozen=True)
+class _Edges:
+    """The edges that kernels of a call read.
+
+    Args:
+        indices (torch.Tensor): Their neighbours.
+        edge_id (torch.Tensor, optional): Their rows in features.
+        num_neighbors (int): Rows of operands of neighbours.
+        num_rows (int): Rows of operands of edges.
+        fault (torch.Tensor): The error counters.
+    """
+
+    indices: Tensor
+    edge_id: Tensor | None
+    num_neighbors: int
+    num_rows: int
+    fault: Tensor
+
+    def compute(
+        self,
+        unit: Unit,
+        bounds: tuple[Tensor, Tensor],
+        operands: Sequence[Tensor],
+        out: Sequence[Tensor],
+        order: Tensor | None = None,
+    ) -> None:
+        """Runs a compiled unit over vertices with edges ``[begin, end)``."""
+        device = self.indices.device
+        found = _function(unit, device)
+        assert found is not None
+        kernel, function = found
+        vertices = bounds[1].numel()
+        count = vertices if order is None else order.numel()
+        blocks = min(-(-count // kernel.groups), _MOST_VERTEX_BLOCKS)
+        arguments = [
+            *(count, vertices, self.num_neighbors, self.indices.numel()),
+            *(self.num_rows, *bounds, self.indices, self.edge_id, order),
+            *(x.contiguous() for x in operands),
+            *(*out, self.fault),
+        ]
+        _launch(device, function, (blocks, kernel.threads), arguments)
+
+
 def run_vertex_unit(
     unit: Unit,
     graph: Sequence[Tensor | None],
     num_neighbors: int,
     num_edges: int,
     operands: Sequence[Tensor],
+    hubs: Pieces | None = None,
 ) -> list[Tensor] | None:
     """Runs a unit over a graph checked at construction.
 
@@ -129,19 +175,19 @@ def run_vertex_unit(
         num_neighbors (int): Rows of operands of neighbours.
         num_edges (int): Rows of operands of edges.
         operands (Sequence[torch.Tensor]): What it reads, on a GPU.
+        hubs (Pieces, optional): The first vertices of the order, in pieces;
+            others have one piece.
     """
-    indptr, indices, edge_id, _ = graph
+    indptr, indices, edge_id, order = graph
     assert indptr is not None
     assert indices is not None
-    found = _function(unit, indptr.device)
-    if found is None:
+    if hubs is not None and not _are_compiled(unit, hubs, indptr.device):
+        hubs = None
+    if hubs is None and _function(unit, indptr.device) is None:
         return None
-    kernel, function = found
-    vertices, edges = indptr.numel() - 1, indices.numel()
-    sizes = vertices, num_neighbors, edges, num_edges
     out = []
     for output in unit.outputs:
-        shape = vertices, unit.width(output.axes)
+        shape = indptr.numel() - 1, unit.width(output.axes)
         if output.kind == EDGE:
             shape = num_edges, shape[1]
         out.append(indptr.new_empty(shape, dtype=output.memory))
@@ -149,11 +195,76 @@ def run_vertex_unit(
         if output.kind == EDGE and edge_id is not None:
             out[-1].zero_()
     fault = indptr.new_zeros(2, dtype=torch.int32)
-    given = [x.contiguous() for x in operands]
-    blocks = min(-(-vertices // kernel.groups), _MOST_VERTEX_BLOCKS)
-    arguments = [*sizes, *graph, *given, *out, fault]
-    _launch(indptr.device, function, (blocks, kernel.threads), arguments)
+    edges = _Edges(indices, edge_id, num_neighbors, num_edges, fault)
+    if hubs is not None:
+        assert order is not None
+        if hubs.vertices.numel():
+            order = order[hubs.vertices.numel() :]
+            _over_hubs(edges, unit, hubs, operands, out)
+        unit = stages_of(unit).rest
+    edges.compute(unit, (indptr, indptr[1:]), operands, out, order)
     return out
+
+
+def _are_compiled(unit: Unit, hubs: Pieces, device: torch.device) -> bool:
+    """Whether the stages of a unit can be compiled, if there are hubs."""
+    stages = stages_of(unit)
+    units = stages.units if hubs.vertices.numel() else [stages.rest]
+    return all(_function(x, device) is not None for x in units)
+
+
+def _over_hubs(
+    edges: _Edges,
+    unit: Unit,
+    hubs: Pieces,
+    operands: Sequence[Tensor],
+    out: Sequence[Tensor],
+) -> None:
+    """Computes the rows of hubs, and of their edges."""
+    stages, vertices = stages_of(unit), hubs.vertices
+    pieces = _Edges(
+        *(hubs.hub, None, vertices.numel(), hubs.hub.numel()), edges.fault
+    )
+    bounds = hubs.bounds, hubs.bounds[1:]
+    at_hub = [leaf.kind == unit.center for leaf in unit.leaves]
+    values = [
+        x.index_select(0, vertices) if of_hub else x
+        for x, of_hub in zip(operands, at_hub, strict=True)
+    ]
+    values.append(vertices)  # the row of a draw
+    for stage in stages.stages:
+        given = [
+            values[i]
+            if i < len(at_hub) and not at_hub[i]
+            else values[i].index_select(0, hubs.hub)
+            for i in stage.given
+        ]
+        parts = _empty(stage.unit, hubs.hub)
+        found = [*parts, *(out[i] for i in stage.edges)]
+        edges.compute(stage.unit, (hubs.first, hubs.last), given, found)
+        if stage.join is not None:
+            joined = _empty(stage.join, vertices)
+            pieces.compute(stage.join, bounds, parts, joined)
+            values += joined
+    if stages.finish is not None:
+        found = _empty(stages.finish, vertices)
+        given = [values[i] for i in stages.given]
+        pieces.compute(stages.finish, bounds, given, found)
+        kinds = [output.kind for output in unit.outputs]
+        rows = [x for x, kind in zip(out, kinds, strict=True) if kind != EDGE]
+        for x, of_hubs in zip(rows, found, strict=True):
+            x.index_copy_(0, vertices, of_hubs)
+
+
+def _empty(unit: Unit, like: Tensor) -> list[Tensor]:
+    """Returns memory for the results of vertices, one row each."""
+    return [
+        like.new_empty(
+            (like.numel(), unit.width(output.axes)), dtype=output.memory
+        )
+        for output in unit.outputs
+        if output.kind != EDGE
+    ]
 
 
 #: The functions of live units, by device; None if a unit cannot be compiled.

@@ -114,6 +114,8 @@ class Unit:
         index (torch.dtype): The dtype of pointers, neighbours and edge ids.
         by (int, optional): In an edge map, the leaf with the row of each
             edge, if rows are reduced.
+        whole (bool): Whether sums are not in pieces (``pieces.py``), as no
+            vertex has two, or edges are pieces.
     """
 
     center: str
@@ -122,6 +124,7 @@ class Unit:
     outputs: tuple[Output, ...]
     index: torch.dtype = torch.int32
     by: int | None = None
+    whole: bool = False
 
     @property
     def pointers(self) -> int | None:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from torch_gsample.adjacency import naming_edges, read_adjacency
 from torch_gsample.block import Block
+from torch_gsample.codegen.pieces import Pieces, has_hubs
 from torch_gsample.csc import CSC
 from torch_gsample.ops._check import INDEX_DTYPES
 from torch_gsample.sparse_sample import SparseSample
@@ -52,6 +53,18 @@ class Layout(CSC):
         classes = (self.degree() + 1).to(torch.float32).log2().to(torch.int8)
         order = torch.argsort(classes, descending=True, stable=True)
         return order.to(self.indptr.dtype)
+
+    @cached_property
+    def has_hubs(self) -> bool:
+        """Whether sums of a vertex are in several pieces."""
+        return has_hubs(self.indptr)
+
+    @cached_property
+    def hubs(self) -> Pieces | None:
+        """The first vertices of the order, in pieces of their edges."""
+        return (
+            None if self.order is None else Pieces.of(self.indptr, self.order)
+        )
 
     def degree(self, dtype: torch.dtype | None = None) -> Tensor:
         """Returns the number of edges of each vertex, computed once."""

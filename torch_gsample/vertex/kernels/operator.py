@@ -8,10 +8,7 @@ from weakref import WeakValueDictionary
 import torch
 from torch import Tensor
 
-from torch_gsample.codegen.cpp import (
-    cpp_source,
-    unit_number,
-)
+from torch_gsample.codegen.cpp import cpp_source, unit_number
 from torch_gsample.codegen.evaluate import evaluate
 from torch_gsample.codegen.kernel import load_unit
 from torch_gsample.codegen.loaded import Loaded
@@ -67,7 +64,7 @@ class Fused:
         #: Operators of tangents, by the operands that have tangents.
         self.tangents: dict[tuple[int, ...], Any] = {}
         self._units: dict[torch.dtype, Unit] = {}
-        self._kernels: dict[torch.dtype, Loaded | None] = {}
+        self._kernels: dict[tuple[torch.dtype, bool], Loaded | None] = {}
 
     def source(self, index: torch.dtype = torch.int32) -> str:
         """Returns its C++ source."""
@@ -78,7 +75,7 @@ class Fused:
         if graph.incoming.indptr.is_cuda:
             return self.run_on_gpu(graph, operands)
         layout, tensors = self._inputs(graph, operands)
-        kernel = self._loaded(layout.indptr.dtype)
+        kernel = self._loaded(layout.indptr.dtype, layout.has_hubs)
         if kernel is None:
             return self._evaluated(graph, tensors)
         return kernel.over_graph(
@@ -87,11 +84,13 @@ class Fused:
             *(layout.num_rows, graph.num_edges),
         )
 
-    def _loaded(self, index: torch.dtype) -> Loaded | None:
+    def _loaded(self, index: torch.dtype, has_hubs: bool) -> Loaded | None:
         """Compiles and loads the unit once; None if that fails."""
-        if index not in self._kernels:
-            self._kernels[index] = load_unit(self._indexed(index))
-        return self._kernels[index]
+        key = index, has_hubs
+        if key not in self._kernels:  # without pieces: for speed
+            unit = replace(self._indexed(index), whole=not has_hubs)
+            self._kernels[key] = load_unit(unit)
+        return self._kernels[key]
 
     def _indexed(self, index: torch.dtype) -> Unit:
         """Returns the unit over a graph of some dtype."""
@@ -110,6 +109,7 @@ class Fused:
             layout.num_rows,
             graph.num_edges,
             [tensors[i] for i in range(len(self.unit.leaves))],
+            layout.hubs,
         )
         return self._evaluated(graph, tensors) if out is None else out
 

@@ -9,7 +9,7 @@ from torch_geometric import nn as pyg
 from torch_geometric.utils import degree
 
 from tests.fusion.models import WIDTH, Hand, batches, graph, typed_graph
-from torch_gsample import fuse
+from torch_gsample import fuse, unfuse
 from torch_gsample.fusion import levels, modules
 from torch_gsample.fusion.calls import Step
 from torch_gsample.fusion.forms import Beyond, beyond
@@ -99,6 +99,47 @@ def test_seeds_without_out_edges_need_one_plan():
         model(batch.x, batch.edge_index)
     assert 'computes the seeds' in fusion.report()
     assert model._gsample_model.num_plans == 1
+
+
+def with_network(width, out):
+    return pyg.GINConv(nn.Sequential(nn.Linear(width, out), nn.ReLU()))
+
+
+def turned(model):
+    for conv in model.convs:
+        conv.flow = 'target_to_source'
+
+
+def normed(norm):
+    def change(model):
+        for conv in model.convs:
+            conv.nn[1] = norm(W).double()
+
+    return change
+
+
+CHANGES = {
+    'flow of GCNConv': (pyg.GCNConv, turned),
+    'flow of SGConv': (lambda *w: pyg.SGConv(*w, K=2), turned),
+    'batch norm': (with_network, normed(nn.BatchNorm1d)),
+    'graph norm': (with_network, normed(pyg.GraphNorm)),
+}
+
+
+@pytest.mark.parametrize('case', CHANGES)
+@pytest.mark.filterwarnings('ignore:fuse')
+def test_layers_that_change_after_their_plan(case):
+    conv, change = CHANGES[case]
+    model = Hand('', 2, conv).double()
+    fuse(model, min_nodes=0, verbose=False)
+    first, second = batches(graph())
+    model(first.x, first.edge_index)
+    change(model)
+    want = copy.deepcopy(model)
+    out = model(second.x, second.edge_index)[:12]
+    unfuse(want)
+    expected = want(second.x, second.edge_index.plain)[:12]
+    torch.testing.assert_close(out, expected)
 
 
 def test_tests_of_equal_plans_add_up():

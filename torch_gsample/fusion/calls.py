@@ -41,7 +41,6 @@ class Layer:
         kind (str): The name of its class.
         names (Tuple[str, ...], optional): The arguments of ``forward``; None
             if it takes any.
-        has_batch_norm (bool): Whether the layer contains a batch norm.
         is_fused (bool): Whether it is one of our layers.
         note (str): The reason if it is not.
     """
@@ -49,7 +48,6 @@ class Layer:
     name: str
     kind: str
     names: tuple[str, ...] | None
-    has_batch_norm: bool
     is_fused: bool
     note: str = ''
 
@@ -81,10 +79,17 @@ def layer_of(name: str, module: MessagePassing, note: str) -> Layer:
     parameters = list(inspect.signature(module.forward).parameters.values())
     kinds = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
     is_any = any(p.kind in kinds for p in parameters)
-    norms = any(isinstance(m, BATCH_NORMS) for m in module.modules())
     names = None if is_any else tuple(p.name for p in parameters)
     kind = type(module).__name__
-    return Layer(name, kind, names, norms, not note, note)
+    return Layer(name, kind, names, not note, note)
+
+
+def parts_of(module: nn.Module) -> tuple[Any, ...]:
+    """Returns what a plan depends on: a layer's flow, and its modules' kinds.
+
+    Another module may mix rows, as norms do.
+    """
+    return getattr(module, 'flow', None), *map(type, module.modules())
 
 
 class Step(NamedTuple):
@@ -99,6 +104,7 @@ class Step(NamedTuple):
         note (str): The reason.
         num_hops (int): The hops that it reads.
         tested (Beyond): What its trial showed that it does not need.
+        parts (Tuple): See :func:`parts_of`.
     """
 
     layer: str
@@ -107,6 +113,7 @@ class Step(NamedTuple):
     note: str = ''
     num_hops: int = 1
     tested: Beyond = Beyond()
+    parts: tuple[Any, ...] = ()
 
 
 @dataclass(eq=False)
@@ -249,6 +256,8 @@ class BlockCall(Call):
             raise PlanError(
                 f"{layer} ran where layer '{step.layer}' was recorded"
             )
+        if step.parts != parts_of(module):
+            raise UntestedError(f'{layer} has another flow or other modules')
         self._position = position + 1
         values = layer.bind(args, kwargs)
         if step.form is None or step.level is None:
@@ -256,7 +265,7 @@ class BlockCall(Call):
         edges = edges_of(values)
         if edges is None:
             raise PlanError(f'the edges of {layer} are not those of a batch')
-        if layer.has_batch_norm and self.state.statistics == 'all':
+        if self.state.statistics == 'all':
             self._check_norms(module, layer)
         _check_tested(layer, step, edges)
         block = block_at(edges, step.level)

@@ -24,6 +24,8 @@ class Recorded(NamedTuple):
     edges: Any
     #: Number of hops that the layer reads.
     depth: int = 1
+    #: See `parts_of`.
+    parts: tuple[Any, ...] = ()
 
 
 def plans_of(
@@ -65,7 +67,7 @@ def _steps(calls: list[Recorded], whole: Any, unreached: int) -> list[Step]:
     for call, level in zip(calls, levels, strict=True):
         name, form, note, depth = call.layer.name, *call[2:4], call.depth
         if call.edges is None:
-            out.append(Step(name, None, form, note, depth))
+            out.append(Step(name, None, form, note, depth, parts=call.parts))
             continue
         # The model was tested at the layer's level, the layer at each.
         shown = beyond(call.edges, level, depth)
@@ -77,7 +79,7 @@ def _steps(calls: list[Recorded], whole: Any, unreached: int) -> list[Step]:
                 for hop in range(blocks_of(call.edges).num_hops)
             ]
             tested = Beyond(shown.nodes, *map(any, zip(*rest, strict=True)))
-        out.append(Step(name, level, form, note, depth, tested))
+        out.append(Step(name, level, form, note, depth, tested, call.parts))
     narrows = (
         step.level is not None and step.level < blocks_of(call.edges).num_hops
         for step, call in zip(out, calls, strict=True)

@@ -18,6 +18,7 @@ from torch_gsample.fusion.calls import (
     Layer,
     State,
     Step,
+    parts_of,
 )
 from torch_gsample.fusion.forms import (
     PlanError,
@@ -84,7 +85,8 @@ class _Recorder(Call):
             nodes.append(x.grad_fn)
             return x
 
-        call = Recorded(layer, nodes, form, note, edges, depth)
+        parts = parts_of(module)
+        call = Recorded(layer, nodes, form, note, edges, depth, parts)
         self.calls.append(call)
         return tree_map(mark, out)
 

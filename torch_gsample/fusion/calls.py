@@ -87,9 +87,11 @@ def layer_of(name: str, module: MessagePassing, note: str) -> Layer:
 def parts_of(module: nn.Module) -> tuple[Any, ...]:
     """Returns what a plan depends on: a layer's flow, and its modules' kinds.
 
-    Another module may mix rows, as norms do.
+    Another module may mix rows, as norms do. Plans are pickled, so the kinds
+    are names.
     """
-    return getattr(module, 'flow', None), *map(type, module.modules())
+    kinds = [type(part).__name__ for part in module.modules()]
+    return getattr(module, 'flow', None), *kinds
 
 
 class Step(NamedTuple):

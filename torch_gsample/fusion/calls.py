@@ -1,7 +1,6 @@
 """Calls of fused models, and of their layers, thread by thread."""
 
 import functools
-import importlib
 import inspect
 import threading
 from collections.abc import Callable
@@ -376,32 +375,3 @@ def _limited(out: Tensor, layer: Layer, count: int, total: int) -> Tensor:
     if out.shape[0] != count:
         out = out[:count]
     return first_rows(out, Origin(layer, total))
-
-
-# PyG's trimming ##############################################################
-
-
-class _Trim:
-    """A trimming function of PyG, disabled in calls of fused models."""
-
-    def __init__(self, function: Callable[..., Any]):
-        self.function = function
-
-    def __call__(self, value: Any, *args: Any, **kwargs: Any) -> Any:
-        return value if _is_called() else self.function(value, *args, **kwargs)
-
-
-def _is_called() -> bool:
-    return current.call is not None
-
-
-def leave_trimming_to_blocks() -> None:
-    """Makes PyG's ``trim_to_layer`` return its input in fused calls.
-
-    Blocks are smaller, and exact. Other threads and other calls still trim.
-    """
-    module = importlib.import_module('torch_geometric.utils._trim_to_layer')
-    for name in ('trim_feat', 'trim_adj'):
-        function = getattr(module, name)
-        if not isinstance(function, _Trim):
-            setattr(module, name, _Trim(function))

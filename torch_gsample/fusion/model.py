@@ -12,7 +12,6 @@ from torch_gsample.fusion.calls import (
     BATCH_NORMS,
     State,
     layer_of,
-    leave_trimming_to_blocks,
 )
 from torch_gsample.fusion.cells import cells_of, typed_products_of
 from torch_gsample.fusion.classes import (
@@ -25,6 +24,7 @@ from torch_gsample.fusion.modules import (
     FusedModel,
 )
 from torch_gsample.fusion.report import text_of
+from torch_gsample.fusion.trimming import leave_trimming_to_blocks
 from torch_gsample.torch_private import is_compiled
 from torch_gsample.vertex import nn as vertex_nn
 

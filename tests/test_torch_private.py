@@ -250,7 +250,8 @@ ATTRIBUTES = {
 OTHERS = {
     *('_gateway', '_jc', '_jvm', '_at_fork_reinit'),
     *('_edge_store_dict', '_global_store', '_mapping', '_node_store_dict'),
-    *('_aggregate_forward_hooks', '_edge_update_forward_hooks'),
+    *('_aggregate_forward_hooks', '_aggregate_forward_pre_hooks'),
+    *('_edge_update_forward_hooks', '_edge_update_forward_pre_hooks'),
     *('_message_forward_hooks', '_message_forward_pre_hooks'),
     *('_propagate_forward_hooks', '_propagate_forward_pre_hooks'),
     *('_to_canonical', '_fields', '_asdict', '_sparse_size'),

@@ -57,6 +57,16 @@ def test_hooks_of_aggregations(pair):
     assert_same(ours, theirs, arguments())
 
 
+@pytest.mark.parametrize('part', ['propagate', 'edge_update', 'aggregate'])
+def test_hooks_before_the_parts_of_a_layer_are_called(part):
+    ours = fused(pyg.GATConv(WIDTH, WIDTH).double())[0]
+    seen = []
+    register = getattr(ours.conv, f'register_{part}_forward_pre_hook')
+    register(lambda *_: seen.append(part))
+    ours(*arguments())
+    assert seen == [part]
+
+
 def test_modules_of_messages():
     torch.manual_seed(7)
     theirs = pyg.EdgeConv(nn.Sequential(nn.Linear(16, WIDTH), nn.Tanh()))

@@ -65,6 +65,7 @@ def is_fusible(
         *(layer._aggregate_forward_hooks, layer._propagate_forward_hooks),
         *(layer._message_forward_pre_hooks, layer._edge_update_forward_hooks),
         layer._aggregate_forward_pre_hooks,
+        layer._edge_update_forward_pre_hooks,
     )
     return (
         (plain or isinstance(graph, (Block, SparseSample)))

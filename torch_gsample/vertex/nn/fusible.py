@@ -48,9 +48,8 @@ def is_fusible(
 ) -> bool:
     """Whether a layer's vertex program can compute a call.
 
-    Only PyG supports features of more than two dimensions (one graph for a
-    batch of features), dtypes that are promoted to float64, and autocast of
-    layers in half precision.
+    Only PyG supports features of more than two dimensions (a batch of them),
+    dtypes that are promoted to float64, and autocast in half precision.
 
     Args:
         layer (MessagePassing): The layer.

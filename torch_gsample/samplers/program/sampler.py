@@ -57,7 +57,7 @@ class ProgramSampler(KeyedSampler):
 
     * a list of matrices (or of dictionaries of them), the layers of a sample
       from the seeds outwards; the columns of a layer are its destinations
-      (or :meth:`~torch_gsample.SparseSample.to_sampler_output` of them);
+      (or ``SparseSample.to_sampler_output`` of them);
     * or one matrix (or dictionary), whose rows and columns are the nodes of
       an induced subgraph;
     * or, with ``disjoint=True``, :class:`~torch_gsample.algorithms.Subgraphs`,

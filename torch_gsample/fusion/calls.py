@@ -220,12 +220,14 @@ class Call:
         edges = edges_of(values)
         first = level if form == 'block' else level + num_hops - 1
         block = block_at(edges, first)
+        name = next(name for name, x in values.items() if x is edges)
         values = FORMS[form](values, block)
+        has_all = form == 'all_edges'
         if form in ('rows', 'all_edges'):
-            given = values['edge_index']
+            given = values[name]
             at = functools.partial(block_at, edges)
-            self.hops = Hops(at, level, num_hops, given)
-        norm = self.hops.norm if form == 'all_edges' else without_norm
+            self.hops = Hops(at, level, num_hops, given, has_all)
+        norm = self.hops.norm if has_all else without_norm
         try:
             return plain_tree(with_norm(forward, norm)(**values))
         finally:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from torch_gsample.block import Block, Blocks, HeteroBlock
 from torch_gsample.fusion.rows import FirstRows, plain
+from torch_gsample.fusion.sized_rows import sized_rows
 from torch_gsample.loader.batch_edge_index import BatchEdgeIndex
 from torch_gsample.vertex.kernels.layouts import known_block
 from torch_gsample.vertex.nn.fusible import both_ends
@@ -36,9 +37,13 @@ def edges_of(values: Arguments) -> Any:
 
     Returns:
         BatchEdgeIndex or Dict[EdgeType, BatchEdgeIndex], optional: The edges;
-        a dict for layers that take those of all relations.
+        a dict for layers that take those of all relations. Layers of users
+        may give them another name.
     """
     edges = values.get('edge_index', values.get('edge_index_dict'))
+    if edges is None:
+        found = [x for x in values.values() if isinstance(x, BatchEdgeIndex)]
+        edges = found[0] if len(found) == 1 else None
     if not isinstance(edges, dict):
         return edges if knows_blocks(edges) else None
     batches = {
@@ -160,11 +165,15 @@ def as_square(values: Arguments, block: Block) -> Arguments:
 
 
 def as_square_of_all_edges(values: Arguments, block: Block) -> Arguments:
-    """For layers that normalise all edges by degrees."""
+    """For layers that read all edges, as degrees do, or make others."""
     if isinstance(values.get('x'), (tuple, list)):
         raise PlanError('x is not a tensor')
-    rows = max(block.size)
-    return _of_edges(values, block, lambda x: first(x, rows), is_cut=False)
+    rows, total = max(block.size), block.edges.num_src[-1]
+
+    def sized(x: Tensor) -> Tensor:
+        return sized_rows(first(x, rows), total)
+
+    return _of_edges(values, block, sized, is_cut=False)
 
 
 def as_dicts(values: Arguments, block: HeteroBlock) -> Arguments:
@@ -192,18 +201,16 @@ FORMS: dict[str, Callable[[Arguments, Any], Arguments]] = {
 }
 
 
-def forms_for(edges: Any, is_fused: bool, normalizes: bool) -> list[str]:
+def forms_for(edges: Any, is_fused: bool) -> list[str]:
     """Returns the forms that a layer may have, in the order of preference.
 
     Args:
         edges (Any): The result of :func:`edges_of`.
         is_fused (bool): Whether the layer is one of ours.
-        normalizes (bool): Whether it may call ``gcn_norm``.
     """
     others = ['dicts']
     if not isinstance(edges, dict):
-        others = ['pair', 'rows', 'square']
-        others += ['all_edges'] if normalizes else []
+        others = ['pair', 'rows', 'square', 'all_edges']
     return ['block', *others] if is_fused else others
 
 
@@ -251,13 +258,13 @@ def _of_edges(
             row for each node.
         is_cut (bool, optional): Whether it gets only the block's edges.
     """
-    out = dict(values)
+    out, edges = dict(values), edges_of(values)
     num_edges, num_nodes = block.edges.num_edges[-1], block.edges.num_src[-1]
     for name, value in values.items():
         if not isinstance(value, Tensor) or not value.dim():
             continue
-        if name == 'edge_index':
-            out[name] = known_block(block) if is_cut else value.plain  # type: ignore
+        if value is edges:
+            out[name] = known_block(block) if is_cut else edges.plain
         elif value.shape[0] == num_edges and (
             name.startswith('edge_') or num_edges != num_nodes
         ):

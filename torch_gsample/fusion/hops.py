@@ -15,7 +15,8 @@ from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
 from torch_gsample.block import Block, Blocks
 from torch_gsample.fusion.forms import PlanError
-from torch_gsample.fusion.rows import plain
+from torch_gsample.fusion.rows import Origin, plain
+from torch_gsample.fusion.sized_rows import SizedRows
 from torch_gsample.torch_private import without_functorch
 from torch_gsample.vertex.kernels.layouts import known_block
 from torch_gsample.vertex.nn.fusible import both_ends
@@ -30,6 +31,8 @@ class Hops:
         count (int): Its number of propagations; with 1, all of them compute
             the rows of ``level``.
         given (torch.Tensor): The edges that the layer gets.
+        has_all (bool): Whether these are all edges, and sizes those of the
+            whole batch.
     """
 
     def __init__(
@@ -38,11 +41,19 @@ class Hops:
         level: int,
         count: int,
         given: Tensor,
+        has_all: bool,
     ):
         self._block, self._level, self._left = block, level, count
-        self._given = given
+        self._given, self._has_all = given, has_all
         #: The block that the first propagation reads.
         self.first = block(level + count - 1)
+        rows = self.first.edges.num_src[-1] if has_all else self.first.num_src
+        self._num_rows = rows
+        self._kind = SizedRows if has_all else None
+
+    def origin(self, layer: Any) -> Origin:
+        """Returns the origin of the rows that a propagation computes."""
+        return Origin(layer, self._num_rows, self._kind)
 
     def destinations(
         self, layer: Any, edge_index: Any, values: dict[str, Any]
@@ -61,21 +72,55 @@ class Hops:
         Raises:
             PlanError: If they are not those of the block.
         """
-        if edge_index is not self._given:
-            raise PlanError('its messages have edges of its own')
         self._left = max(self._left - 1, 0)
         block = self._block(self._level + self._left)
+        return self._narrowed(layer, edge_index, values, block)
+
+    def to_update(
+        self, layer: Any, edge_index: Any, values: dict[str, Any]
+    ) -> tuple[Any, dict[str, Any]]:
+        """Returns the arguments of ``edge_updater`` for the next block."""
+        if not self._has_all:
+            return edge_index, values
+        if self._left > 1:
+            raise PlanError('it updates edges for several hops')
+        block = self._block(self._level)
+        return self._narrowed(layer, edge_index, values, block)
+
+    def _narrowed(
+        self, layer: Any, edge_index: Any, values: dict[str, Any], block: Block
+    ) -> tuple[Tensor, dict[str, Any]]:
         size = values.pop('size', None)
-        if size is not None and set(size) != {self.first.num_src}:
+        if size is not None and set(size) != {self._num_rows}:
             raise PlanError(f'messages go from {size[0]} to {size[1]} rows')
         num_edges = edge_index.shape[1]
+        if edge_index is self._given:
+            edges, cut = known_block(block), slice(block.num_edges)
+        else:
+            edges, cut = self._own(layer, edge_index, block)
         out: dict[str, Any] = {**values, 'size': block.size}
         for name, value in values.items():
             if _is_of_ends(layer, name):
                 out[name] = _ends(layer, value, block)
-            elif _has_length(value, num_edges) and num_edges > block.num_edges:
-                out[name] = value[: block.num_edges]
-        return known_block(block), out
+            elif _has_length(value, num_edges) and num_edges > edges.shape[1]:
+                out[name] = value[cut]
+        return edges, out
+
+    def _own(
+        self, layer: Any, edge_index: Any, block: Block
+    ) -> tuple[Tensor, Tensor]:
+        """Returns a layer's own edges to a block's destinations.
+
+        Also returns their positions.
+        """
+        if not self._has_all or not isinstance(edge_index, Tensor):
+            raise PlanError('its messages have edges of its own')
+        target = int(layer.flow == 'source_to_target')
+        cut = (edge_index[target] < block.num_dst).nonzero().view(-1)
+        edges = edge_index.index_select(1, cut)
+        if (edges[1 - target] >= block.num_src).any():
+            raise PlanError('its own edges come from beyond its block')
+        return edges, cut
 
     def norm(
         self,
@@ -170,7 +215,8 @@ def without_norm(*args: Any, **kwargs: Any) -> Any:
 
 
 def _is_of_ends(layer: Any, name: str) -> bool:
-    return not {f'{name}_i', f'{name}_j'}.isdisjoint(layer._user_args)
+    read = *layer._user_args, *layer._edge_user_args
+    return not {f'{name}_i', f'{name}_j'}.isdisjoint(read)
 
 
 def _has_length(value: Any, count: int) -> bool:

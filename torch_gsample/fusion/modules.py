@@ -28,7 +28,6 @@ from torch_gsample.fusion.report import print_report
 from torch_gsample.fusion.row_rules import tensors_of
 from torch_gsample.fusion.rows import (
     FirstRows,
-    Origin,
     UnseenRowsError,
     first_rows,
     plain,
@@ -128,7 +127,7 @@ class FusedLayer(Fused):
         edge_index, kwargs = hops.destinations(module, edge_index, kwargs)
         out = self._captured('propagate', own, edge_index, kwargs)
         dim = module.node_dim % out.dim()
-        return first_rows(out, Origin(layer, hops.first.num_src), dim)
+        return first_rows(out, hops.origin(layer), dim)
 
     def edge_updater(self, edge_index: Any, **kwargs: Any) -> Any:
         """Computes a feature of edges in a kernel, if it was captured."""
@@ -136,6 +135,9 @@ class FusedLayer(Fused):
             pyg: Any = self.layer_class
             return pyg.edge_updater(self, edge_index, **kwargs)
         own: Any = super().edge_updater  # type: ignore[misc]
+        call = current.call
+        if call is not None and call.hops is not None:
+            edge_index, kwargs = call.hops.to_update(self, edge_index, kwargs)
         return self._captured('edge_updater', own, edge_index, kwargs)
 
     def _captured(

@@ -27,7 +27,6 @@ from torch_gsample.fusion.forms import (
     edges_of,
     forms_for,
 )
-from torch_gsample.fusion.hops import names_of_norm
 from torch_gsample.fusion.levels import Recorded, plans_of, tested_by_both
 from torch_gsample.fusion.rows import UnseenRowsError, plain
 from torch_gsample.fusion.twin import twin_of
@@ -274,9 +273,8 @@ def _form(
     # Ours say it, and one hop would not show what is missing.
     if layer.is_fused or blocks_of(edges).num_hops == 1:
         depths = depths[-1:]
-    normalizes = bool(names_of_norm(forward))
     for depth in depths:
-        for form in forms_for(edges, layer.is_fused, normalizes):
+        for form in forms_for(edges, layer.is_fused):
             try:
                 if _is_right(form, depth, forward, values, whole, state):
                     return form, '', depth

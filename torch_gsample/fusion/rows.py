@@ -27,10 +27,13 @@ class Origin(NamedTuple):
     Args:
         layer (Any): The layer that computed them, as text in errors.
         num_rows (int): Number of rows of its output on the whole batch.
+        kind (Type, optional): The class of the rows; default:
+            :class:`FirstRows`.
     """
 
     layer: Any
     num_rows: int
+    kind: Any = None
 
 
 class UnseenRowsError(IndexError):
@@ -66,7 +69,7 @@ class FirstRows(Tensor):
 
 def first_rows(tensor: Tensor, origin: Origin, row_dim: int = 0) -> FirstRows:
     """Returns a tensor as the first rows of a larger one."""
-    out = tensor.as_subclass(FirstRows)
+    out = tensor.as_subclass(origin.kind or FirstRows)
     out.origin, out.row_dim = origin, row_dim
     out.num_rows = tensor.shape[row_dim]
     return out
@@ -130,7 +133,7 @@ def unseen(
     what: str, rows: FirstRows, num_rows: int | None = None
 ) -> UnseenRowsError:
     """Returns the error of an operation that reads other rows."""
-    layer, total = rows.origin
+    layer, total = rows.origin[:2]
     num_rows = rows.num_rows if num_rows is None else num_rows
     return UnseenRowsError(
         f'fuse: {what} may read any of the {total} rows of the output of '

@@ -222,6 +222,7 @@ LOWERED: dict[str, Rule] = {
     'amin': _reduced('amin'),
     'logsumexp': _reduced('logsumexp'),
     'linalg_vector_norm': _norm,
+    'norm': _norm,
     '_softmax': _softmax('softmax'),
     '_log_softmax': _softmax('log_softmax'),
     'mm': _mm,

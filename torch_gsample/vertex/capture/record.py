@@ -4,6 +4,7 @@ import inspect
 import linecache
 import math
 import os
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,22 @@ class Traced(Tensor):
         raise NotCaptured('a value is used after the call that computes it')
 
 
+class Constant:
+    """A tensor that a message creates; equal if its bytes are.
+
+    Args:
+        tensor (torch.Tensor): The tensor.
+    """
+
+    def __init__(self, tensor: Tensor):
+        self.tensor = tensor
+
+    def __repr__(self) -> str:
+        data = self.tensor.cpu().contiguous().view(torch.uint8)
+        digest = sha256(data.numpy().tobytes()).hexdigest()
+        return f'Constant({digest[:16]})'
+
+
 class Recorder(TorchDispatchMode):
     """Records each operator of a capture.
 
@@ -102,8 +119,8 @@ class Recorder(TorchDispatchMode):
         self.device, self.target = device, target
         self.sources, self.destinations = sources, destinations
         self.edges = edges
-        #: Constant tensors created in the capture.
-        self._numbers: dict[int, Tensor] = {}
+        #: Constant tensors created in the capture, by their ids.
+        self._constants: dict[int, Tensor] = {}
 
     def tensor(self, node: Node) -> Traced:
         """Returns the traced tensor of a node."""
@@ -121,11 +138,10 @@ class Recorder(TorchDispatchMode):
             return self._fill(name, func, args, kwargs)
         if not traced:
             out = func(*args, **kwargs)
-            if name in ('scalar_tensor', 'lift_fresh') and out.dim() == 0:
-                self._numbers[id(out)] = out
+            self._note(name, func, leaves, tree_leaves(out))
             return out
         where = location()
-        args, kwargs = tree_map(self._number, (args, kwargs))
+        args, kwargs = tree_map(self._constant, (args, kwargs))
         leaves = tree_leaves([args, kwargs])
         if name in _READS:
             raise NotCaptured(f'torch.{name} reads values', where)
@@ -141,14 +157,14 @@ class Recorder(TorchDispatchMode):
         if 'out' in kwargs:
             raise NotCaptured(f"torch.{name} has an 'out'", where)
         out = self._recorded(func, args, kwargs, where)
-        if isinstance(out, list):
-            return tuple(self.tensor(node) for node in out)
-        made = self.tensor(out)
+        made = tree_map(self._traced, out)
         if func.is_view:
-            made.has_alias = True
-            for x in traced:
+            for x in (*traced, *tree_leaves(made)):
                 x.has_alias = True
-        return made
+        return tuple(made) if isinstance(made, list) else made
+
+    def _traced(self, x: Any) -> Any:
+        return self.tensor(x) if isinstance(x, Node) else x
 
     def _mask(self, target: Traced, p: float = 0.5, **_: Any) -> Traced:
         """Fills a tensor with draws, for dropout."""
@@ -158,11 +174,31 @@ class Recorder(TorchDispatchMode):
         target.node = drawn(self, node, p, location())
         return target
 
-    def _number(self, x: Any) -> Any:
-        if id(x) not in self._numbers:
+    def _note(
+        self, name: str, func: Any, given: list[Any], made: list[Any]
+    ) -> None:
+        """Notes results that depend on no tensor but constants."""
+        of_constants = not _is_random(name, func) and all(
+            id(x) in self._constants for x in given if isinstance(x, Tensor)
+        )
+        for x in made:
+            if not isinstance(x, Tensor):
+                continue
+            if of_constants or name == 'lift_fresh':
+                self._constants[id(x)] = x
+            else:
+                self._constants.pop(id(x), None)
+
+    def _constant(self, x: Any) -> Any:
+        sizes = self.sources, self.destinations, self.edges
+        if id(x) not in self._constants or set(sizes) & set(x.shape):
             return x
-        node = Node('fill', PARAMETER, (), x.dtype, None, (x.item(),))
-        return self.tensor(node)
+        number = x.item() if x.dim() == 0 else Constant(x.clone())
+        op = 'constant' if x.dim() else 'fill'
+        shape = tuple(x.shape)
+        return self.tensor(
+            Node(op, PARAMETER, shape, x.dtype, None, (number,))
+        )
 
     def _check(self, leaves: list[Any], name: str, where: str) -> None:
         for x in leaves:
@@ -199,8 +235,29 @@ class Recorder(TorchDispatchMode):
         out = self._recorded(overload, args, kwargs, where)
         if out.shape != target.node.shape or out.dtype != target.node.dtype:
             raise NotCaptured(f'torch.{name} changes a shape', where)
+        if not torch.is_grad_enabled():
+            out = self._with_gradient(out, target.node, where)
         target.node = out
         return target
+
+    def _with_gradient(self, value: Node, of: Node, where: str) -> Node:
+        """Returns a value with the gradient of another.
+
+        Without autograd, an operator in place changes only the value. Here it
+        is ``value + (of - of.detach())``, whose second term is 0 if finite.
+        """
+        if not of.dtype.is_floating_point:
+            return value
+
+        def call(func: Any, *args: Any) -> Node:
+            out: Node = record(self, func, args, {}, where)
+            return out
+
+        aten = torch.ops.aten
+        zero = call(aten.sub.Tensor, of, _detached(of))
+        is_finite = call(aten.eq.Tensor, zero, zero)
+        zero = call(aten.where.ScalarOther, is_finite, zero, 0.0)
+        return call(aten.add.Tensor, value, zero)
 
     def _fill(self, name: str, func: Any, args: Any, kwargs: Any) -> Any:
         """Returns a constant tensor."""
@@ -223,7 +280,9 @@ class Recorder(TorchDispatchMode):
             if n in (self.sources, self.destinations, self.edges)
         ]
         if not rows and not given:
-            return func(*args, **kwargs)
+            out = func(*args, **kwargs)
+            self._note(name, func, [], [out])
+            return out
         where = location()
         if len(rows) > 1 or not isinstance(value, (bool, int, float)):
             raise NotCaptured(f'torch.{name} of shape {list(shape)}', where)

@@ -25,8 +25,16 @@ from torch_gsample.vertex.capture.nodes import (
 from torch_gsample.vertex.capture.norms import layer_norm
 from torch_gsample.vertex.capture.products import by_type, distributed
 from torch_gsample.vertex.capture.shapes import (
+    reduced_cat,
     reshaped,
     through_cat,
+)
+from torch_gsample.vertex.capture.slices import (
+    glu,
+    select,
+    slice_of,
+    split,
+    unbind,
 )
 
 aten = torch.ops.aten
@@ -88,7 +96,7 @@ class Call:
             return self._of_index()
         self.kind = self._kind()
         if self.kind == PARAMETER:
-            return self._node(None)
+            return self.node(None)
         if name in _IDENTITY:
             return self.args[0]
         if name in ELEMENTWISE:
@@ -96,7 +104,7 @@ class Call:
                 parts = through_cat(self)
                 if parts is not None:
                     return parts
-            return self._node(self._broadcast_row())
+            return self.node(self._broadcast_row())
         if name in VIEWS:
             return self._view()
         special = _SPECIAL.get(name)
@@ -105,8 +113,8 @@ class Call:
         if name in REDUCTIONS:
             return self._reduced()
         if name in ALONG:
-            self._features(self.args[ALONG[name]])
-            return self._node(self.args[0].row)
+            self.features(self.args[ALONG[name]])
+            return self.node(self.args[0].row)
         raise self.fail()
 
     # Kinds and shapes.
@@ -121,7 +129,7 @@ class Call:
             return MIXED
         raise self.fail('it combines values of vertices and of edges')
 
-    def _meta(self) -> Any:
+    def meta(self) -> Any:
         """Runs the operator on shapes."""
 
         def shaped(x: Any) -> Any:
@@ -134,11 +142,11 @@ class Call:
             kwargs['device'] = 'meta'
         return self.func(*args, **kwargs)
 
-    def _node(self, row: int | None, shape: Any = None) -> Any:
+    def node(self, row: int | None, shape: Any = None) -> Any:
         """Returns the node of the operator for known rows."""
         dtype = None
         if shape is None:
-            out = self._meta()
+            out = self.meta()
             if not isinstance(out, torch.Tensor):
                 raise self.fail('it returns several tensors')
             shape, dtype = tuple(out.shape), out.dtype
@@ -162,7 +170,7 @@ class Call:
                 raise self.fail('it combines rows with features')
         return max(x.rank for x in self.nodes) + row
 
-    def _features(self, dims: Any, of: Node | None = None) -> list[int]:
+    def features(self, dims: Any, of: Node | None = None) -> list[int]:
         """Returns dimensions, none of which may be that of rows."""
         x: Node = of or self.args[0]
         if dims is None or (isinstance(dims, (list, tuple)) and not dims):
@@ -176,7 +184,7 @@ class Call:
     # Operators.
 
     def _view(self) -> Node:
-        x, shape = self.args[0], tuple(self._meta().shape)
+        x, shape = self.args[0], tuple(self.meta().shape)
         if x.row is None:
             raise self.fail()
         before = math.prod(x.shape[: x.row])
@@ -186,9 +194,9 @@ class Call:
         raise self.fail('it mixes rows and features')
 
     def _expand(self) -> Node:
-        x, shape = self.args[0], tuple(self._meta().shape)
+        x, shape = self.args[0], tuple(self.meta().shape)
         row = x.row + len(shape) - x.rank
-        node = self._node(row, shape)
+        node = self.node(row, shape)
         return node if shape != x.shape else x
 
     def _repeat(self) -> Node:
@@ -196,7 +204,7 @@ class Call:
         row = x.row + len(times) - x.rank
         if times[row] != 1:
             raise self.fail('of rows')
-        return self._node(row)
+        return self.node(row)
 
     def _permute(self) -> Node:
         x = self.args[0]
@@ -211,12 +219,12 @@ class Call:
         if kept == sorted(kept):  # only dimensions of size 1 move
             shape = tuple(x.shape[d] for d in order)
             return reshaped(self, x, shape, row)
-        return self._node(row)
+        return self.node(row)
 
     def _layer_norm(self) -> Any:
         x, over = self.args[:2]
-        self._features(list(range(-len(over), 0)))
-        outs = self._meta()
+        self.features(list(range(-len(over), 0)))
+        outs = self.meta()
         rest = [
             Node('unused', x.kind, tuple(y.shape), y.dtype, x.row)
             for y in outs[1:]
@@ -224,7 +232,7 @@ class Call:
         if x.kind == MIXED:
             return [layer_norm(self, list(range(-len(over), 0))), *rest]
         self.func, self.name = aten.layer_norm.default, 'layer_norm'
-        return [self._node(x.row, x.shape), *rest]
+        return [self.node(x.row, x.shape), *rest]
 
     def _log_sigmoid(self) -> Any:
         [x] = self.args
@@ -250,11 +258,14 @@ class Call:
         place = REDUCTIONS[self.name]
         x = self.args[0]
         dims = self.args[place] if len(self.args) > place else None
-        gone = self._features(self.kwargs.get('dim', dims))
+        gone = self.features(self.kwargs.get('dim', dims))
+        of_parts = reduced_cat(self, gone)
+        if of_parts is not None:
+            return of_parts
         row = x.row
-        if self._meta().dim() < x.rank:
+        if self.meta().dim() < x.rank:
             row -= sum(d < x.row for d in gone)
-        return self._node(row)
+        return self.node(row)
 
     def _cat(self) -> Node:
         parts = list(self.args[0])
@@ -269,37 +280,11 @@ class Call:
         parts = [x for x in parts if x.shape != (0,)]
         if len({(x.row, x.rank) for x in parts}) > 1:
             raise self.fail('it combines rows with features')
-        [dim] = self._features(dim, parts[0])
+        [dim] = self.features(dim, parts[0])
         if len(parts) == 1:
             return parts[0]
         self.args, self.kwargs = (parts, dim), {}
-        return self._node(parts[0].row)
-
-    def _select(self) -> Node:
-        x = self.args[0]
-        [dim] = self._features(self.args[1])
-        if x.op == 'cat' and x.kind == MIXED and dim != x.args[1]:
-            parts = [
-                self.call(self.func, p, dim, *self.args[2:]) for p in x.args[0]
-            ]
-            at = x.args[1] - (self.name == 'select' and dim < x.args[1])
-            return self.call(aten.cat.default, parts, at)
-        return self._node(x.row - (self.name == 'select' and dim < x.row))
-
-    def _slice(self) -> Node:
-        x = self.args[0]
-        dim, start, end, step = (*self.args[1:], *(0, None, None, 1))[:4]
-        if len(self.args) < 3:
-            dim, start, end, step = (*self.args[1:], 0)[:1] + (None, None, 1)
-        elif len(self.args) == 3:
-            end, step = None, 1
-        elif len(self.args) == 4:
-            step = 1
-        size = x.shape[dim % x.rank]
-        whole = end is None or end >= size
-        if not start and whole and step == 1:
-            return x
-        return self._select()
+        return self.node(parts[0].row)
 
     def _mm(self) -> Node:
         """Products of rows with a matrix of parameters."""
@@ -312,13 +297,16 @@ class Call:
             raise self.fail('the second matrix must be of parameters')
         if x.kind == MIXED:
             return distributed(self, x, weight, bias)
-        return self._node(0)
+        return self.node(0)
 
     def _bmm(self) -> Node:
-        if any(x.row != 0 for x in self.args[:2]):
+        x, y = self.args[:2]
+        if y.kind == PARAMETER and x.kind != MIXED and x.row == 1:
+            return self.node(1)
+        if x.row != 0 or y.row != 0:
             raise self.fail('rows must be the batch')
         found = by_type(self, *self.args)
-        return self._node(0) if found is None else found
+        return self.node(0) if found is None else found
 
     def _indexed(self) -> Node:
         """Rows of parameters, chosen by an integer of each row."""
@@ -336,7 +324,7 @@ class Call:
             or index.dtype == torch.bool
         ):
             raise self.fail('the selected rows depend on values')
-        return self._node(dim % source.rank)
+        return self.node(dim % source.rank)
 
     def _of_index(self) -> Node:
         """Rules for ``edge_index`` and its ends."""
@@ -347,7 +335,7 @@ class Call:
         elif x.kind == INDEX:
             views = name in VIEWS or name in _IDENTITY
             if views or name in ('expand', '_to_copy', 'detach'):
-                shape = tuple(self._meta().shape)
+                shape = tuple(self.meta().shape)
                 return replace(x, shape=shape, row=None)
         elif name in ('index_select', 'index') and x.kind in (
             *(VERTEX, AGGREGATE),
@@ -379,8 +367,12 @@ _SPECIAL: dict[str, Callable[[Call], Any]] = {
     'transpose': Call._permute,
     'cat': Call._cat,
     'stack': Call._cat,
-    'select': Call._select,
-    'slice': Call._slice,
+    'select': select,
+    'slice': slice_of,
+    'split': split,
+    'split_with_sizes': split,
+    'unbind': unbind,
+    'glu': glu,
     'mm': Call._mm,
     'mv': Call._mm,
     'addmm': Call._mm,

@@ -52,6 +52,8 @@ class Tensors:
             return getattr(self._module.get_submodule(path), name)
         if node.op == 'fill':
             return self._filled(node)
+        if node.op == 'constant':
+            return node.args[0].tensor
         x = self.of(node.args[0]) if isinstance(node.args[0], Node) else None
         if node.op == 'gather':
             assert x is not None

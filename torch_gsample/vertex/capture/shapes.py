@@ -5,6 +5,8 @@ a reshape, so it moves to the operands, which torch reshapes, or otherwise to
 the aggregate.
 """
 
+from itertools import accumulate
+from math import prod
 from typing import Any
 
 import torch
@@ -16,6 +18,7 @@ from torch_gsample.vertex.capture.nodes import (
     PURE,
     Node,
 )
+from torch_gsample.vertex.capture.slices import sliced
 
 aten = torch.ops.aten
 
@@ -99,21 +102,80 @@ def _outer(call: Any, x: Node, shape: tuple[int, ...]) -> Node | None:
 
 
 def through_cat(call: Any) -> Node | None:
-    """Returns an operation on each part of a concatenation."""
-    cats = [x for x in call.nodes if x.kind == MIXED and x.op == 'cat']
-    if not cats:
+    """Returns an operation on each part of a concatenation.
+
+    Other operands are divided. None if one cannot be.
+    """
+    cats = [x for x in call.args if _is_cat(x)]
+    if not cats or any(isinstance(x, Node) for x in call.kwargs.values()):
         return None
-    first = cats[0]
-    for node in call.nodes:
-        if node.op != 'cat' or node.kind != MIXED:
-            return None
-        alike = [p.shape for p in node.args[0]] == [
-            p.shape for p in first.args[0]
-        ]
-        if not alike or node.args[1] != first.args[1]:
-            return None
-    parts = []
-    for i in range(len(first.args[0])):
-        args = [x.args[0][i] if isinstance(x, Node) else x for x in call.args]
-        parts.append(call.call(call.func, *args, **call.kwargs))
-    return call.call(aten.cat.default, parts, first.args[1])
+    parts, dim = cats[0].args
+    from_end = dim - cats[0].rank
+    widths = [part.shape[dim] for part in parts]
+    operands = [_cut(call, x, from_end, widths) for x in call.args]
+    if None in operands:
+        return None
+    out = [
+        call.call(call.func, *args, **call.kwargs)
+        for args in zip(*operands, strict=True)
+    ]
+    return call.call(aten.cat.default, out, out[0].rank + from_end)
+
+
+def _is_cat(x: Any) -> bool:
+    return isinstance(x, Node) and x.kind == MIXED and x.op == 'cat'
+
+
+def _cut(
+    call: Any, x: Any, from_end: int, widths: list[int]
+) -> list[Any] | None:
+    """Returns the parts of an operand that meet those of a concatenation.
+
+    Args:
+        call (Call): The operation.
+        x (Any): The operand.
+        from_end (int): The dimension that is divided, counted from the last.
+        widths (List[int]): The widths of the parts.
+    """
+    if not isinstance(x, Node) or x.rank < -from_end:
+        return [x] * len(widths)
+    if x.shape[from_end] == 1:
+        return [x] * len(widths)
+    if _is_cat(x):
+        parts, dim = x.args
+        alike = [part.shape[dim] for part in parts] == widths
+        return list(parts) if alike and dim - x.rank == from_end else None
+    dim, ends = x.rank + from_end, accumulate(widths)
+    parts = [
+        sliced(call, x, dim, end - width, end)
+        for end, width in zip(ends, widths, strict=True)
+    ]
+    return None if None in parts else parts
+
+
+def reduced_cat(call: Any, dims: list[int]) -> Node | None:
+    """Returns the sum or mean of a concatenation, part by part.
+
+    Args:
+        call (Call): The reduction, whose first argument is the value.
+        dims (List[int]): The reduced dimensions.
+    """
+    x = call.args[0]
+    if not _is_cat(x) or call.name not in ('sum', 'mean'):
+        return None
+    if call.kwargs.get('dtype') is not None:
+        return None
+    parts, dim = x.args
+    if dim not in dims:
+        return None
+    rest = {'dim': dims, 'keepdim': call.meta().dim() == x.rank}
+    total = None
+    for part in parts:
+        one = call.call(aten.sum.dim_IntList, part, **rest)
+        total = (
+            one if total is None else call.call(aten.add.Tensor, total, one)
+        )
+    if call.name == 'mean':
+        count = prod(x.shape[d] for d in dims)
+        total = call.call(aten.div.Tensor, total, count)
+    return total

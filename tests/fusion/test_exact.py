@@ -182,13 +182,6 @@ EXACT = {
     ),
 }
 #: As above, and some layers run on the whole batch.
-OPAQUE = {
-    'cheb': (
-        lambda: two_layers(partial(pyg.ChebConv, K=3)),
-        homogeneous,
-        seeds,
-    ),
-}
 #: Models with rows that depend on all others, and their warnings.
 REFUSED = {
     'layer norm of graphs': (
@@ -258,15 +251,6 @@ def test_results_and_gradients_are_the_same(kind, samples):
     report = assert_same(make(), arguments, pick, batch).report()
     assert 'the seeds' in report
     assert 'whole batch' not in report
-
-
-@pytest.mark.parametrize('kind', OPAQUE)
-@pytest.mark.filterwarnings('error:fuse')
-def test_layers_beyond_blocks_run_on_whole_batches(kind, samples):
-    make, arguments, pick = OPAQUE[kind]
-    torch.manual_seed(1)
-    report = assert_same(make(), arguments, pick, samples[False]).report()
-    assert 'depends on edges beyond its block' in report
 
 
 @pytest.mark.parametrize('kind', REFUSED)

@@ -110,6 +110,7 @@ NORMALISING = {
     'of a user': (Own, alone),
 }
 SEVERAL = {
+    'ChebConv': (lambda: pyg.ChebConv(W, W, 3), alone),
     'SGConv': (lambda: pyg.SGConv(W, W, 2), alone),
     'SGConv weighted': (lambda: pyg.SGConv(W, W, 2), weighted),
     'SSGConv': (lambda: pyg.SSGConv(W, W, 0.1, 2), alone),
@@ -249,12 +250,20 @@ def test_a_checkpoint_of_several_hops_recomputes_its_own_blocks():
     assert report.count('exact block of 2 hops') == 2
 
 
-class Messages(pyg.LGConv):
-    """Changes the normalised edges before it propagates."""
+class Copied(pyg.LGConv):
+    """Copies the normalised edges before it propagates."""
 
     def forward(self, x, edge_index):
         edge_index, weight = gcn_norm(edge_index, None, len(x))
         return self.propagate(edge_index.clone(), x=x, edge_weight=weight * 2)
+
+
+@pytest.mark.filterwarnings('error:fuse')
+def test_copies_of_normalised_edges_have_blocks():
+    report = assert_same(
+        Stack(Copied, alone), homogeneous, seeds, batches(graph())
+    ).report()
+    assert report.count('exact block, computes') == 2
 
 
 class Again(pyg.LGConv):
@@ -265,11 +274,10 @@ class Again(pyg.LGConv):
         return self.propagate(edge_index, x=x, edge_weight=weight)
 
 
-@pytest.mark.parametrize('kind', [Messages, Again])
 @pytest.mark.filterwarnings('ignore:fuse')
-def test_layers_with_edges_of_their_own_run_on_whole_batches(kind):
+def test_changed_edges_are_not_normalised_as_those_of_the_batch():
     report = assert_same(
-        Stack(kind, alone), homogeneous, seeds, batches(graph())
+        Stack(Again, alone), homogeneous, seeds, batches(graph())
     ).report()
     assert 'edges of its own' in report
 

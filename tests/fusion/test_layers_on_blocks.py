@@ -33,6 +33,8 @@ NAMES = [*MORE, *CASES.keys() - MESHES]
 #: Why a layer runs on whole batches, by what the report says.
 WHOLE = {
     'depends on edges beyond its block': 'it reads all nodes or edges',
+    'has no row for each edge': 'its edges are not those of the batch',
+    'messages go from': 'its edges are not those of the batch',
     'edges are not those of a batch': 'its edges are not those of the batch',
 }
 

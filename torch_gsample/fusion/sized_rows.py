@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from torch_gsample.fusion.rows import FirstRows, Origin, first_rows
+from torch_gsample.fusion.rows import FirstRows, Origin, first_rows, unseen
 from torch_gsample.torch_private import no_subclass_dispatch
 
 
@@ -63,8 +63,9 @@ def _of_computed(rows: Any, sizes: Any) -> Any:
     first, *rest = sizes
     if isinstance(first, (tuple, list)):
         return (tuple(_of_computed(rows, first)), *rest)
-    is_all = first == rows.origin.num_rows
-    return rows.shape[0] if is_all else first, *rest
+    if first not in (-1, rows.origin.num_rows):
+        raise unseen('a view of other rows', rows)
+    return first if first == -1 else rows.shape[0], *rest
 
 
 def _without_bounds(rows: Any, index: Any) -> Any:

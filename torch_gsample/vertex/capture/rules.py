@@ -46,6 +46,7 @@ REDUCTIONS = {
     **{name: 1 for name in ('sum', 'mean', 'amax', 'amin', 'logsumexp')},
     **{'linalg_vector_norm': 2, 'norm': 2, 'prod': 1, 'var': 1, 'std': 1},
 }
+_ARITHMETIC = frozenset(('add', 'sub', 'rsub', 'mul', 'div'))
 ALONG = {'_softmax': 1, '_log_softmax': 1, 'cumsum': 1, 'flip': 1}
 
 
@@ -104,6 +105,7 @@ class Call:
                 parts = through_cat(self)
                 if parts is not None:
                     return parts
+                self._promote()
             return self.node(self._broadcast_row())
         if name in VIEWS:
             return self._view()
@@ -116,6 +118,20 @@ class Call:
             self.features(self.args[ALONG[name]])
             return self.node(self.args[0].row)
         raise self.fail()
+
+    def _promote(self) -> None:
+        """Converts integers that torch adds or multiplies to floats."""
+        if self.name not in _ARITHMETIC:
+            return
+        dtype = self.meta().dtype
+
+        def promoted(x: Any) -> Any:
+            alike = not isinstance(x, Node) or x.dtype.is_floating_point
+            if alike or x.kind == MIXED or not dtype.is_floating_point:
+                return x
+            return self.call(aten._to_copy.default, x, dtype=dtype)
+
+        self.args = tuple(map(promoted, self.args))
 
     # Kinds and shapes.
 

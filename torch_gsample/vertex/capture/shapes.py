@@ -144,7 +144,8 @@ def _cut(
     if _is_cat(x):
         parts, dim = x.args
         alike = [part.shape[dim] for part in parts] == widths
-        return list(parts) if alike and dim - x.rank == from_end else None
+        if alike and dim - x.rank == from_end:
+            return list(parts)
     dim, ends = x.rank + from_end, accumulate(widths)
     parts = [
         sliced(call, x, dim, end - width, end)

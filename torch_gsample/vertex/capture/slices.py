@@ -160,6 +160,8 @@ class _Slicer:
             args = [self.of(y) if isinstance(y, Node) else y for y in x.args]
             out: Node = self._call(x.func, *args, **x.kwargs)
             return out
+        if x.op == 'view':
+            return self._of_view(x, dim)
         if x.op == 'mm' and dim == 1:
             left, right = x.args
             product: Node = self._call(x.func, left, self._plain(right, 1))
@@ -170,6 +172,21 @@ class _Slicer:
         out: Node = self._call(
             aten.slice.Tensor, x, dim, self._start, self._end
         )
+        return out
+
+    def _of_view(self, x: Node, dim: int) -> Node:
+        """For dimensions of size 1 that were added or removed."""
+        [base] = x.args
+        mine, theirs = (
+            [i for i, n in enumerate(y.shape) if n != 1] for y in (x, base)
+        )
+        if [x.shape[i] for i in mine] != [base.shape[i] for i in theirs]:
+            raise _NotSliced
+        place = theirs[mine.index(dim)]
+        part = self._plain(base, place)
+        shape = [*x.shape]
+        shape[dim] = part.shape[place]
+        out: Node = self._call(aten.view.default, part, shape)
         return out
 
     def _of_cat(self, parts: list[Node], at: int, dim: int) -> Node:

@@ -1,0 +1,175 @@
+"""Messages that divide, join and gate features, or create constants."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch_geometric import nn as pyg
+from torch_geometric.utils import softmax
+
+from tests.fusion.test_layers import assert_same, fused
+
+W = 6
+
+
+class Message(pyg.MessagePassing):
+    """A function of both ends and of edges."""
+
+    def __init__(self, function):
+        super().__init__(node_dim=0)
+        self.function = function
+        self.att = nn.Parameter(torch.randn(1, 2, W))
+        self.wide = nn.Parameter(torch.randn(2 * W))
+        self.heads = nn.Parameter(torch.randn(2, W // 2, 5))
+        self.lin, self.norm = nn.Linear(2 * W, 10), nn.LayerNorm(2 * W)
+
+    def forward(self, x, edge_index, e):
+        return self.propagate(edge_index, x=x, e=e)
+
+    def message(self, x_i, x_j, e, index, ptr, size_i):
+        given = index, ptr, size_i
+        return self.function(self, x_i, x_j, e, given)
+
+
+def attention(self, x_i, x_j, e, given):
+    x_i, x_j = x_i.view(-1, 2, W // 2), x_j.view(-1, 2, W // 2)
+    score = (torch.cat([x_i, x_j], dim=-1) * self.att).sum(dim=-1)
+    score = softmax(F.leaky_relu(score, 0.2), *given)
+    return (x_j * score.unsqueeze(-1)).flatten(1)
+
+
+def rotation(self, x_i, x_j, e, given):
+    (a, b), (c, d) = x_i.chunk(2, -1), torch.tensor_split(x_j, 2, -1)
+    return torch.cat([a * c - b * d, a * d + b * c], dim=-1)
+
+
+def in_no_graph(self, x_i, x_j, e, given):
+    scale = (x_i - x_j).square().sum(-1, keepdim=True)
+    with torch.no_grad():  # values are bounded, gradients are not
+        scale.clamp_(max=1.5)
+    return x_j * scale
+
+
+MESSAGES = {
+    'attention': attention,
+    'attention after a function': lambda self, x_i, x_j, e, given: (
+        (F.elu(torch.cat([x_i, x_j], -1)) * self.wide).sum(-1, keepdim=True)
+        * x_j
+    ),
+    'a function of parts and a whole': lambda self, x_i, x_j, e, given: (
+        torch.cat([x_i * x_j, x_j - x_i], -1)
+        * torch.cat([x_i, x_j], -1).sigmoid()
+        + torch.cat([x_j, e, x_i + x_j], -1)[:, : 2 * W]
+    ),
+    'a mean of parts': lambda self, x_i, x_j, e, given: (
+        torch.cat([x_i, x_j, e], -1).mean(-1, keepdim=True) * x_j
+    ),
+    'a mean over parts and heads': lambda self, x_i, x_j, e, given: torch.cat(
+        [x_i.view(-1, 2, 3), x_j.view(-1, 2, 3)], -1
+    ).mean((1, 2)),
+    'a norm of parts': lambda self, x_i, x_j, e, given: self.lin(
+        self.norm(torch.cat([x_i, x_j], -1))
+    ),
+    'rotation': rotation,
+    'halves of a product': lambda self, x_i, x_j, e, given: F.glu(
+        self.lin(torch.cat([x_i, x_j], -1)), dim=-1
+    ),
+    'a part of a concatenation': lambda self, x_i, x_j, e, given: torch.cat(
+        [x_i, x_j * x_i, e], -1
+    )[:, 3 : 2 * W + 2],
+    'a part of heads': lambda self, x_i, x_j, e, given: (
+        x_i.view(-1, 2, 3) * x_j.view(-1, 2, 3)
+    ).tanh()[:, 1, 1:],
+    'columns': lambda self, x_i, x_j, e, given: torch.stack(
+        (x_i * x_j).unbind(-1)[::-1], dim=-1
+    ),
+    'a matrix for each head': lambda self, x_i, x_j, e, given: (
+        torch.einsum('ehc,hcd->ehd', x_j.view(-1, 2, 3), self.heads)
+        * x_i.view(-1, 2, 3).sum(-1, keepdim=True)
+    ),
+    'radial functions': lambda self, x_i, x_j, e, given: (
+        -((x_i - x_j).norm(dim=-1, keepdim=True) - torch.linspace(0, 5, 4))
+    ).exp(),
+    'constants': lambda self, x_i, x_j, e, given: (
+        x_i * torch.arange(W) + x_j * torch.tensor([0.5, 2.0]).repeat(3)
+    ),
+    'classes': lambda self, x_i, x_j, e, given: (
+        F.one_hot((e[:, 0] > 0).long(), W) * x_j.relu() * x_i
+    ),
+    'cosine': lambda self, x_i, x_j, e, given: (
+        F.cosine_similarity(x_i, x_j, dim=-1).unsqueeze(-1) * x_j
+    ),
+    'distance': lambda self, x_i, x_j, e, given: (
+        F.pairwise_distance(x_i, x_j, keepdim=True).neg().exp() * x_j
+    ),
+    'changed without autograd': in_no_graph,
+}
+
+
+def inputs():
+    torch.manual_seed(0)
+    x = torch.randn(20, W, requires_grad=True)
+    edges = torch.randint(18, (2, 60))
+    edges = edges[:, edges[0] != edges[1]]
+    return [x, edges, torch.randn(edges.shape[1], 4, requires_grad=True)]
+
+
+@pytest.fixture(autouse=True)
+def double():
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(torch.float32)
+
+
+@pytest.mark.parametrize('name', MESSAGES)
+def test_messages_are_those_of_pyg(name):
+    torch.manual_seed(0)
+    theirs = Message(MESSAGES[name])
+    ours, capture, _ = fused(theirs)
+    assert_same(ours, theirs, inputs())
+    assert capture.is_fused, capture.reason
+
+
+def noise(self, x_i, x_j, e, given):
+    return x_j * torch.rand(W) * x_i
+
+
+def noise_in_place(self, x_i, x_j, e, given):
+    return x_j * torch.zeros(W).normal_() * x_i
+
+
+def by_edge(self, x_i, x_j, e, given):
+    return x_j * torch.arange(len(x_j)).view(-1, 1) * x_i
+
+
+def by_size(self, x_i, x_j, e, given):
+    return x_j * torch.full((W,), float(len(x_j))) * x_i
+
+
+def half_of_a_draw(self, x_i, x_j, e, given):
+    return F.dropout(x_i * x_j, 0.5)[:, :3] * 1.0
+
+
+def changed_part(self, x_i, x_j, e, given):
+    x = x_i * x_j
+    x[:, :3].mul_(2.0)
+    return x
+
+
+LEFT = {
+    noise: 'neither an argument nor a parameter',
+    noise_in_place: 'neither an argument nor a parameter',
+    by_edge: 'neither an argument nor a parameter',
+    by_size: 'depends on the number of vertices',
+    half_of_a_draw: 'torch.slice is not supported at edges',
+    changed_part: 'torch.mul_ changes a shared tensor',
+}
+
+
+@pytest.mark.parametrize('message', LEFT)
+def test_random_and_shared_values_are_left_to_pyg(message):
+    layer = Message(message)
+    ours, capture, _ = fused(layer)
+    ours(*inputs())
+    assert not capture.is_fused
+    assert LEFT[message] in capture.reason

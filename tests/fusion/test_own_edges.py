@@ -76,11 +76,11 @@ class Updates(Layer):
         edge_index, _ = remove_self_loops(edge_index)
         deg = degree(edge_index[0], x.size(0), dtype=x.dtype)
         log = deg[edge_index[1]].log1p()
-        weight = self.edge_updater(edge_index, x=x, log=log)
+        weight = self.edge_updater(edge_index, end=x, log=log)
         return self.propagate(edge_index, x=self.lin(x), weight=weight)
 
-    def edge_update(self, x_i, x_j, log):
-        return torch.sigmoid(self.gate(x_i - x_j)).view(-1) * log
+    def edge_update(self, end_i, end_j, log):
+        return torch.sigmoid(self.gate(end_i - end_j)).view(-1) * log
 
 
 class Twice(Tutorial):

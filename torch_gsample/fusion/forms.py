@@ -13,7 +13,7 @@ from torch import Tensor
 from torch_gsample.block import Block, Blocks, HeteroBlock
 from torch_gsample.fusion.rows import FirstRows, plain
 from torch_gsample.fusion.sized_rows import sized_rows
-from torch_gsample.loader.batch_edge_index import BatchEdgeIndex
+from torch_gsample.loader.batch_edge_index import BatchEdgeIndex, plain_edges
 from torch_gsample.vertex.kernels.layouts import known_block
 from torch_gsample.vertex.nn.fusible import both_ends
 
@@ -264,7 +264,7 @@ def _of_edges(
         if not isinstance(value, Tensor) or not value.dim():
             continue
         if value is edges:
-            out[name] = known_block(block) if is_cut else edges.plain
+            out[name] = known_block(block) if is_cut else plain_edges(edges)
         elif value.shape[0] == num_edges and (
             name.startswith('edge_') or num_edges != num_nodes
         ):

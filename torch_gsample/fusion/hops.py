@@ -82,22 +82,20 @@ class Hops:
         """Returns the arguments of ``edge_updater`` for the next block."""
         if not self._has_all:
             return edge_index, values
-        if self._left > 1:
-            raise PlanError('it updates edges for several hops')
-        block = self._block(self._level)
+        block = self._block(self._level + max(self._left - 1, 0))
         return self._narrowed(layer, edge_index, values, block)
 
     def _narrowed(
         self, layer: Any, edge_index: Any, values: dict[str, Any], block: Block
     ) -> tuple[Tensor, dict[str, Any]]:
-        size = values.pop('size', None)
-        if size is not None and set(size) != {self._num_rows}:
-            raise PlanError(f'messages go from {size[0]} to {size[1]} rows')
-        num_edges = edge_index.shape[1]
         if edge_index is self._given:
-            edges, cut = known_block(block), slice(block.num_edges)
+            edges = known_block(block)
+            cut: Any = slice(block.num_edges)
         else:
             edges, cut = self._own(layer, edge_index, block)
+        size, num_edges = values.pop('size', None), edge_index.shape[1]
+        if size is not None and set(size) != {self._num_rows}:
+            raise PlanError(f'messages go from {size[0]} to {size[1]} rows')
         out: dict[str, Any] = {**values, 'size': block.size}
         for name, value in values.items():
             if _is_of_ends(layer, name):

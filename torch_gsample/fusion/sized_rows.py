@@ -6,6 +6,7 @@ then right.
 """
 
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -79,7 +80,7 @@ def _without_bounds(rows: Any, index: Any) -> Any:
     return slice(None) if is_all else index
 
 
-_SIZES = {
+_SIZES: dict[str, Callable[..., Any]] = {
     **{'size': _dim, 'shape': _dim, '__len__': operator.itemgetter(0)},
     **dict.fromkeys(('numel', 'nelement'), torch.Size.numel),
 }

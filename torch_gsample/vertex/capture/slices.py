@@ -50,8 +50,9 @@ def slice_of(call: Any) -> Node:
     Args:
         call (Call): The operator.
     """
-    x, *rest = call.args
-    dim, start, end, step = (*rest, *(0, None, None, 1)[len(rest) :])
+    x, *given = call.args
+    given += [0, None, None, 1][len(given) :]
+    dim, start, end, step = given
     size = x.shape[dim % x.rank]
     start, end, step = slice(start, end, step).indices(size)
     if (start, end, step) == (0, size, 1):
@@ -155,7 +156,8 @@ class _Slicer:
         if x.kind != MIXED:
             return self._plain(x, dim)
         if x.op == 'cat':
-            return self._of_cat(*x.args, dim)
+            parts, at = x.args
+            return self._of_cat(parts, at, dim)
         if x.op in ELEMENTWISE and not _has_nodes(x.kwargs):
             args = [self.of(y) if isinstance(y, Node) else y for y in x.args]
             out: Node = self._call(x.func, *args, **x.kwargs)

@@ -7,12 +7,14 @@ import pytest
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
+from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.checkpoint import checkpoint
 from torch_geometric.nn import GAE, GraphSAGE
 
 from tests.fresh import FORKS
 from tests.fusion.models import BASIC, Hand, Shared, batches, graph
+from tests.fusion.test_exact import unmarked
 from torch_gsample import fuse, unfuse
 
 
@@ -162,13 +164,78 @@ def test_layers_called_without_their_model_warn_once(samples):
     batch = samples[0]
     model = fused(GAE(Hand()))
     with pytest.warns(UserWarning, match="outside of GAE's forward") as seen:
-        model.encode(batch.x, batch.edge_index)
+        model.encoder(batch.x, batch.edge_index)
     assert len(seen) == 1
     small = fused(GAE(Hand()), min_nodes=batch.num_nodes + 1)
     encoder = GAE(fused(Hand()))
     with warnings.catch_warnings():
         warnings.simplefilter('error')
-        model.encode(batch.x, batch.edge_index)
-        small.encode(batch.x, batch.edge_index)
+        model.encoder(batch.x, batch.edge_index)
+        small.encoder(batch.x, batch.edge_index)
         encoder.encode(batch.x, batch.edge_index)
         encoder.encoder.convs[0](batch.x, batch.edge_index)
+
+
+class Links(nn.Module):
+    """A model of links, whose methods a script calls."""
+
+    def __init__(self):
+        super().__init__()
+        self.hand, self._run = Hand(), 'its own'
+
+    def encode(self, x, edge_index):
+        return self.hand(x, edge_index)
+
+    def decode(self, z, links):
+        return (z[links[0]] * z[links[1]]).sum(-1)
+
+    def forward(self, x, edge_index, links):
+        return self.decode(self.encode(x, edge_index), links)
+
+
+def link_losses(model, samples):
+    """Returns losses and gradients of the links between some seeds."""
+    out = []
+    for batch in samples:
+        links = torch.arange(batch.batch_size).view(2, -1)
+        z = model.encode(batch.x, batch.edge_index)
+        loss = model.decode(z, links).square().mean()
+        model.zero_grad()
+        loss.backward()
+        found = (p.grad for p in model.parameters() if p.grad is not None)
+        out += [loss.detach(), *map(torch.clone, found)]
+    return out
+
+
+@pytest.mark.parametrize('make', [Links, lambda: GAE(Hand())])
+@pytest.mark.filterwarnings('error:fuse')
+def test_encode_computes_blocks(samples, make):
+    torch.manual_seed(0)
+    model = make()
+    expected = link_losses(model, [unmarked(batch) for batch in samples])
+    fusion = fuse(model, min_nodes=0, verbose=False)
+    assert 'computes the seeds' not in fusion.report()
+    torch.testing.assert_close(
+        link_losses(model, samples), expected, rtol=1e-4, atol=1e-6
+    )
+    assert 'computes the seeds' in fusion.report()
+    z = model.encode(samples[0].x, samples[0].edge_index)
+    assert len(z) == samples[0].batch_size
+    again = copy.deepcopy(model)
+    torch.testing.assert_close(
+        link_losses(again, samples), expected, rtol=1e-4, atol=1e-6
+    )
+    fusion.undo()
+    assert len(model.encode(samples[0].x, samples[0].edge_index)) > len(z)
+
+
+def test_a_forward_that_encodes_is_one_call(samples):
+    batch = samples[0]
+    model = fused(Links())
+    links = torch.arange(batch.batch_size).view(2, -1)
+    want = model(batch.x, batch.edge_index, links)
+    assert model._run == 'its own'
+    unfuse(model)
+    torch.testing.assert_close(
+        want + 0, model(batch.x, batch.edge_index.plain, links)
+    )

@@ -136,6 +136,8 @@ class State:
     messages: dict[str, tuple[bool, str]] = field(default_factory=dict)
     #: The calls of layers, once they are recorded.
     steps: list[Step] | None = None
+    #: The method that they were recorded in, once it is known.
+    method: str = ''
     #: How often they were recorded, and what they were before.
     num_plans: int = 0
     outdated: list[Step] | None = None

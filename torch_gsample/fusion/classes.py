@@ -6,10 +6,13 @@ by another class, which has one of several roles.
 
 import copy
 import functools
+import types
 from typing import Any
 
 from torch_gsample.loader.batch_edge_index import READERS
 
+#: The methods of a model that compute blocks.
+_METHODS = 'forward', 'encode'
 #: The classes of modules by their role in a model; they register here.
 ROLES: dict[str, Any] = {}
 
@@ -89,7 +92,10 @@ def change_class(
         f'{role}_class': original,  # also for modules with two roles
     }
     if role == 'model':
-        fields['forward'] = _with_signature(kind.forward, known_base.forward)
+        for name in _METHODS:
+            own = getattr(known_base, name, None)
+            if isinstance(own, types.FunctionType):
+                fields[name] = _with_signature(name, own)
         READERS.add(known)
     # One class per module, as some modules modify their class.
     module.__class__ = type(known_base.__name__, (kind, known_base), fields)
@@ -107,12 +113,12 @@ def restore_class(module: Any) -> None:
         module.__class__ = _with_wrappers(kind, kind.original)
 
 
-def _with_signature(function: Any, like: Any) -> Any:
+def _with_signature(name: str, like: Any) -> Any:
     @functools.wraps(like)
-    def forward(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return function(self, *args, **kwargs)
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return self._gsample_run(name, args, kwargs)
 
-    return forward
+    return method
 
 
 def _restore(

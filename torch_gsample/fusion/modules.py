@@ -248,7 +248,10 @@ class FusedModel(Fused):
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Calls the model."""
-        own: Any = super().forward  # type: ignore[misc]
+        return self._gsample_run('forward', args, kwargs)
+
+    def _gsample_run(self, method: str, args: Any, kwargs: Any) -> Any:
+        own: Any = getattr(super(), method)
         state = self._gsample_model
         if is_dynamo_compiling() and _has_edges_of_batches(args, kwargs):
             args, kwargs = _for_compiler(state.name, state, args, kwargs)
@@ -256,7 +259,7 @@ class FusedModel(Fused):
             return own(*args, **kwargs)
         state.is_called = True
         model: Any = self
-        if not _is_served(model, state, args, kwargs):
+        if not _is_served(model, state, method, args, kwargs):
             return own(*args, **kwargs)
         if is_in_backward():  # a checkpoint ends its calls by exceptions
             with BlockCall(state):
@@ -264,7 +267,7 @@ class FusedModel(Fused):
         statistics = _statistics(model)
         try:
             if state.steps is None:
-                _plan(model, state, args, kwargs)
+                _plan(model, state, method, args, kwargs)
             with BlockCall(state):
                 return own(*args, **kwargs)
         except Exception as error:
@@ -273,16 +276,18 @@ class FusedModel(Fused):
             buffer.copy_(before)
         if isinstance(failure, UntestedError) and _can_replan(state):
             state.outdated, state.steps = state.steps, None
-            return self.forward(*args, **kwargs)
+            return self._gsample_run(method, args, kwargs)
         # An error of the model or the batch is raised again here.
         out = own(*args, **kwargs)
         _refuse(state, model.training, failure)
         return out
 
 
-def _is_served(model: nn.Module, state: State, args: Any, kwargs: Any) -> bool:
+def _is_served(
+    model: nn.Module, state: State, method: str, args: Any, kwargs: Any
+) -> bool:
     """Whether a call can use blocks."""
-    if model.training in state.refused:
+    if model.training in state.refused or state.method not in ('', method):
         return False
     if state.steps is None and is_in_backward():
         return False
@@ -313,14 +318,18 @@ def _can_replan(state: State) -> bool:
     return enabled and state.num_plans < _MOST_PLANS
 
 
-def _plan(model: Any, state: State, args: Any, kwargs: Any) -> None:
+def _plan(
+    model: Any, state: State, method: str, args: Any, kwargs: Any
+) -> None:
     with _lock:
         if model.training in state.refused:  # refused by another thread
             raise PlanError(state.refused[model.training])
         if state.steps is None:
             try:
                 state.num_plans += 1
-                make_plan(model, state, type(model).base, args, kwargs)
+                state.method = method
+                forward = getattr(type(model).base, method)
+                make_plan(model, state, forward, args, kwargs)
             except Exception as error:
                 # Recorded under the lock, before another thread plans.
                 _refuse(state, model.training, error, stacklevel=6)

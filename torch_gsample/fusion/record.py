@@ -121,7 +121,7 @@ def _without_values() -> Any:
 def make_plan(
     model: nn.Module,
     state: State,
-    base: type,
+    method: Callable[..., Any],
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> None:
@@ -133,7 +133,7 @@ def make_plan(
     Args:
         model (torch.nn.Module): The model.
         state (State): Its state, to which the plan is added.
-        base (Type): The class whose ``forward`` computes it.
+        method (Callable): The method of its class that computes it.
         args (Tuple): The positional arguments of a call.
         kwargs (Dict[str, Any]): Its keyword arguments.
 
@@ -144,7 +144,7 @@ def make_plan(
         devices = {x.device for x in model.parameters() if x.is_cuda}
         with torch.random.fork_rng(devices):
             twin: Any = twin_of(model, _perturbed(model))
-            forward = functools.partial(base.forward, twin)  # type: ignore[attr-defined]
+            forward = functools.partial(method, twin)
             steps = _plan(state, forward, args, kwargs)
             state.steps = tested_by_both(steps, state.outdated or [])
     except PlanError:

@@ -123,18 +123,24 @@ def checked_relation(
 
 
 def checked_graph(
-    op: str, vertices: DataFrame, edges: DataFrame, guard: bool = True
+    op: str,
+    vertices: DataFrame,
+    edges: DataFrame,
+    guard: bool = True,
+    names: tuple[str, str] = ('vertices', 'edges'),
 ) -> tuple[DataFrame, DataFrame]:
     """Returns vertices (``id``) and edges (``src``, ``dst``), checked.
 
     Raises:
-        TypeError: If a column holds no integers.
+        TypeError: If one is not a DataFrame, or a column holds no integers.
         ValueError: If a column is missing.
     """
-    columns = ['src', 'dst'] + (['id'] if 'id' in edges.columns else [])
+    columns = ['src', 'dst']
+    if isinstance(edges, DataFrame) and 'id' in edges.columns:
+        columns.append('id')
     return (
-        checked_frame(op, 'vertices', vertices, ['id'], guard),
-        checked_frame(op, 'edges', edges, columns, guard),
+        checked_frame(op, names[0], vertices, ['id'], guard),
+        checked_frame(op, names[1], edges, columns, guard),
     )
 
 
@@ -198,6 +204,21 @@ def _check_ids(
             f"{op}: ids of '{name}' must be unique (got {twice[0]} "
             f'{twice[1]} times)'
         )
+
+
+def digest(frame: DataFrame, columns: Sequence[str]) -> list[int]:
+    """Returns the number of rows, and a hash of all that ignores their order.
+
+    Args:
+        frame (DataFrame): The frame.
+        columns (List[str]): Columns of integers; those that it does not have
+            are left out.
+    """
+    known = [F.col(c).cast('bigint') for c in columns if c in frame.columns]
+    # A sum, as rows that occur twice cancel out in an exclusive or.
+    hashed = F.xxhash64(*known).cast('decimal(38, 0)')
+    count, total = frame.agg(F.count(F.lit(1)), F.sum(hashed)).collect()[0]
+    return [count, int(total or 0)]
 
 
 def to_tensor(ids: pa.Array) -> Tensor:

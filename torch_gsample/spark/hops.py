@@ -16,12 +16,10 @@ from torch_gsample.spark.batches import (
 from torch_gsample.spark.frames import DataFrame, F
 from torch_gsample.spark.jobs import operation
 from torch_gsample.spark.sample_arguments import (
-    check_split,
+    checked_arguments,
     checked_batches,
-    checked_edges,
-    checked_relations,
-    checked_seeds,
     count_seeds,
+    is_contiguous,
 )
 from torch_gsample.spark.scratch import prepared_here
 from torch_gsample.spark.selection import Selection
@@ -129,21 +127,29 @@ def neighbor_sample(
         tensor([0, 1])
         >>> sample.close()
     """
-    check = _check.count
-    check(_OP, 'batch_size', batch_size)
-    check(_OP, 'largest_column', largest_column)
-    _check.strategy(_OP, temporal_strategy)
-    _check.time_window(_OP, time_window)
-    check_split(split)
-    if time_window is not None and not timed:
-        raise ValueError(f"{_OP}: 'time_window' needs 'timed'")
-    types, all_fanouts = checked_relations(edges, fanouts)
-    disjoint = disjoint or timed
+    _check.count(_OP, 'largest_column', largest_column)
+    checked = checked_arguments(
+        _OP,
+        edges,
+        seeds,
+        fanouts,
+        batch_size=batch_size,
+        weighted=weighted,
+        timed=timed,
+        time_window=time_window,
+        temporal_strategy=temporal_strategy,
+        split=split,
+    )
+    types, all_fanouts = checked.types, checked.fanouts
+    frames, input_type = checked.frames, checked.input_type
+    seeds, disjoint = checked.seeds, disjoint or timed
     stored = edges if isinstance(edges, ChunkedGraph) else None
-    frames = checked_edges(edges, weighted, timed)
-    input_type, seeds = checked_seeds(types, seeds, timed)
-    key = (checked_seed(seed), epoch, rng.EPOCH_SCOPE)
-    rng.make_key(*key)  # checks the epoch
+    key = (checked_seed(_OP, seed), epoch, rng.EPOCH_SCOPE)
+    rng.check_key(_OP, *key)
+    if batches is not None and not is_contiguous(batches):
+        raise ValueError(
+            f"{_OP}: 'batches' must be a contiguous range (got {batches})"
+        )
     place = F.col('position')
     sizes = stored.num_nodes if stored is not None else {}
     num_seeds, largest = count_seeds(seeds, sizes.get(types.nodes[input_type]))

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: E402
 from pyspark.sql.udf import UserDefinedFunction  # noqa: E402
 from pyspark.util import PythonEvalType  # noqa: E402
 
-from torch_gsample.spark.jobs import operation  # noqa: E402
+from torch_gsample.spark.jobs import context_of, operation  # noqa: E402
 
 INTEGERS = ('tinyint', 'smallint', 'int', 'bigint')
 _WEIGHTS = (*INTEGERS, 'float', 'double')
@@ -242,8 +242,11 @@ def map_arrow(
 ) -> DataFrame:
     """Maps the Arrow batches of each partition.
 
-    Like ``DataFrame.mapInArrow``, which requires pandas without using it.
+    Like ``DataFrame.mapInArrow``, which requires pandas without using it, as
+    all of Spark Connect does.
     """
+    if context_of(frame.sparkSession) is None:
+        return frame.mapInArrow(function, schema)
     udf = UserDefinedFunction(
         function, schema, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF
     )

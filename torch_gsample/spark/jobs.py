@@ -220,6 +220,14 @@ def context_of(session: SparkSession) -> SparkContext | None:
         return None
 
 
+def parallelism(session: SparkSession) -> int:
+    """Returns the number of tasks that a cluster runs at once, if known."""
+    context = context_of(session)
+    if context is None:
+        return int(str(session.conf.get('spark.sql.shuffle.partitions')))
+    return context.defaultParallelism
+
+
 def _session_of(values: Any) -> SparkSession | None:
     """The session of the first frame among arguments or their parts."""
     for value in values:
@@ -275,7 +283,8 @@ def _check_types(op: str, hints: dict[str, Any], given: Any) -> None:
         if all(k in _KINDS for k in kinds) and not _is_one(value, kinds):
             rule = ' or '.join(_KINDS[kind][1] for kind in kinds)
             plain = all(kind in _PLAIN for kind in kinds)
-            got = repr(value) if plain else type(value).__name__
+            shown = plain or isinstance(value, (int, float, str))
+            got = repr(value) if shown else type(value).__name__
             raise TypeError(f"{op}: '{name}' must be {rule} (got {got})")
 
 
@@ -291,5 +300,5 @@ def _check_file(name: str, path: Path) -> None:
         raise IsADirectoryError(f"watch: '{name}' is a folder (got {path})")
     if not path.absolute().parent.is_dir():
         raise FileNotFoundError(
-            f"watch: '{name}' must be in a folder that exists (got {path})"
+            f"watch: there is no folder for '{name}' (got {path})"
         )

@@ -157,7 +157,7 @@ def read_snb(
     check_edge_types(op, 'edge_types', edge_types)
     for edge_type in edge_types:
         if not all(re.fullmatch(r'\w+', name) for name in edge_type):
-            raise ValueError(
+            raise TypeError(
                 f"{op}: 'edge_types' must hold names of letters, digits and "
                 f"'_' (got {edge_type!r})"
             )

@@ -25,7 +25,7 @@ from torch_gsample.spark.frames import (
     map_arrow,
     pa,
 )
-from torch_gsample.spark.jobs import operation
+from torch_gsample.spark.jobs import operation, parallelism
 from torch_gsample.spark.prepared_parts import copy_parts, placed
 from torch_gsample.spark.run_folder import local_folder
 from torch_gsample.spark.sample_arguments import check_edge_types
@@ -270,7 +270,7 @@ def _write_parts(
     """Writes each range of destinations to a file, in its order."""
     order = ['dst', *(['time'] if 'time' in frame.columns else []), 'id']
     bytes_ = relation.num_edges * sum(relation.widths.values())
-    parallel = frame.sparkSession.sparkContext.defaultParallelism
+    parallel = parallelism(frame.sparkSession)
     most = -(-relation.num_edges // LEAST_EDGES)
     parts = max(-(-bytes_ // _PART_BYTES), min(parallel, most), 1)
     alignment = meta.alignment

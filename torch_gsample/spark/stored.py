@@ -23,7 +23,7 @@ from torch_gsample.spark.frames import (
     pa,
     to_tensor,
 )
-from torch_gsample.spark.jobs import operation
+from torch_gsample.spark.jobs import operation, parallelism
 from torch_gsample.spark.selection import Selection
 from torch_gsample.storage import ChunkedGraph
 from torch_gsample.storage.chunks import chunk_arrays
@@ -221,7 +221,7 @@ def stored_edges(
                 yield from _chunk_edges(own, number, chunk, [*kinds])
 
     chunks = len(relation.chunks)
-    parallel = max(min(4 * spark.sparkContext.defaultParallelism, chunks), 1)
+    parallel = max(min(4 * parallelism(spark), chunks), 1)
     parallel = max(parallel, graph.meta.sizes[relation.file] >> 27)
     schema = ', '.join(f'{name} {kind}' for name, kind in kinds.items())
     return map_arrow(spark.range(0, chunks, 1, parallel), read, schema)

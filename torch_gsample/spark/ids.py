@@ -154,7 +154,9 @@ class VertexIds:
             )
         kind = {_METADATA: self.kind}
         marked = self.frame.withMetadata('id', kind)
-        marked.write.mode(mode).parquet(path)
+        # Spark Connect knows only the short name.
+        short = 'error' if mode == 'errorifexists' else mode
+        marked.write.mode(short).parquet(path)
 
     def _own_names(self, end: str) -> dict[str, str]:
         return {key: f'{OWN}{end}_{key}' for key in self.keys}

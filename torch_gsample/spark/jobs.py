@@ -291,6 +291,8 @@ def _check_types(op: str, hints: dict[str, Any], given: Any) -> None:
 def _is_one(value: Any, kinds: list[Any]) -> bool:
     if isinstance(value, bool):  # an Integral
         return bool in kinds
+    if SparkSession in kinds and type(value).__name__ == 'SparkSession':
+        return True  # Spark Connect's is another class
     return any(isinstance(value, _KINDS[kind][0]) for kind in kinds)
 
 

@@ -39,13 +39,14 @@ graph = on_spark.prepare_adjacency(edges, f'{folder}/graph')
 graph.verify()
 assert on_spark.stored_edges(spark, graph).count() == 300
 options = {'batch_size': 2, 'seed': 12}
-expected = NeighborLoader(
+loader = NeighborLoader(
     bare,
     [3, 2],
     input_nodes=torch.tensor(seeds),
     rng_scope='epoch',
     **options,
 )
+expected = [*loader]
 frame = seed_frame(spark, seeds)
 on_spark.sample_epochs(graph, frame, [3, 2], f'{folder}/run', **options)
 found = on_spark.SampledParquetLoader(f'{folder}/run')

@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from torch_gsample._axes import make_axes
 from torch_gsample.cli import output
 from torch_gsample.cli.spark_job import (
     costs,
@@ -17,7 +16,6 @@ from torch_gsample.cli.spark_job import (
     read_table,
     spark_job,
 )
-from torch_gsample.graph_sampling.quality import value_text
 
 
 def spark_quality(args: argparse.Namespace) -> None:
@@ -38,9 +36,14 @@ def spark_quality(args: argparse.Namespace) -> None:
     if args.edges is None:
         raise ValueError('spark-quality: --edges is missing')
     output.check_output(args.output, ['.svg', '.png', '.pdf'])
-    ax = None
     if args.output is not None:
-        ax = make_axes('spark-quality', None, (6, 4))
+        try:
+            import matplotlib  # noqa: F401
+        except ImportError as error:
+            raise ImportError(
+                'spark-quality: --output needs matplotlib: `pip install '
+                "'torch_gsample[viz]'`"
+            ) from error
     with spark_job('spark-quality', args.sample, args) as (session, report):
         from torch_gsample.spark import sample_quality
 
@@ -48,10 +51,10 @@ def spark_quality(args: argparse.Namespace) -> None:
         quality = sample_quality(
             original, sampled, wedges=args.wedges, seed=args.seed
         )
-    if ax is not None:
+    if args.output is not None:
         from torch_gsample.viz import plot_quality
 
-        plot_quality(quality, ax=ax).figure.savefig(args.output)
+        plot_quality(quality).figure.savefig(args.output)
     if args.json:
         rows = quality.rows()
         both = {
@@ -60,8 +63,8 @@ def spark_quality(args: argparse.Namespace) -> None:
         }
         output.print_json({**both, **costs(report), 'output': args.output})
         return
-    cells = [[n, value_text(a), value_text(b)] for n, a, b in quality.rows()]
-    columns = ['property', 'original', 'sampled']
+    lines = quality.table().splitlines()
+    columns, _, *cells = (line.strip('| ').split(' | ') for line in lines)
     output.table(columns, cells, columns[1:])
     if args.output is not None:
         print(f'picture written to {args.output}')

@@ -118,7 +118,7 @@ class SampleQuality:
         """Returns the comparison as a Markdown table."""
         lines = ['| property | original | sampled |', '|---|---|---|']
         for name, *values in self.rows():
-            a, b = map(value_text, values)
+            a, b = map(_cell, values)
             lines.append(f'| {name} | {a} | {b} |')
         return '\n'.join(lines)
 
@@ -205,8 +205,7 @@ def _clustering(links: Any) -> tuple[float, float]:
     return float(local.mean()), float(closed.sum() / pairs.sum().clamp(min=1))
 
 
-def value_text(value: float) -> str:
-    """Returns a value of :meth:`SampleQuality.rows` as a cell of a table."""
+def _cell(value: float) -> str:
     if not isinstance(value, float):
         return f'{value:,}'
     return f'{value:.3f}' if value >= 0.001 or not value else f'{value:.1e}'

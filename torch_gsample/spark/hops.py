@@ -19,7 +19,6 @@ from torch_gsample.spark.sample_arguments import (
     checked_arguments,
     checked_batches,
     count_seeds,
-    is_contiguous,
 )
 from torch_gsample.spark.scratch import prepared_here
 from torch_gsample.spark.selection import Selection
@@ -139,17 +138,13 @@ def neighbor_sample(
         time_window=time_window,
         temporal_strategy=temporal_strategy,
         split=split,
+        batches=batches,
     )
-    types, all_fanouts = checked.types, checked.fanouts
-    frames, input_type = checked.frames, checked.input_type
-    seeds, disjoint = checked.seeds, disjoint or timed
+    types, input_type = checked.types, checked.input_type
+    frames, seeds = checked.frames, checked.seeds
     stored = edges if isinstance(edges, ChunkedGraph) else None
     key = (checked_seed(_OP, seed), epoch, rng.EPOCH_SCOPE)
     rng.check_key(_OP, *key)
-    if batches is not None and not is_contiguous(batches):
-        raise ValueError(
-            f"{_OP}: 'batches' must be a contiguous range (got {batches})"
-        )
     place = F.col('position')
     sizes = stored.num_nodes if stored is not None else {}
     num_seeds, largest = count_seeds(seeds, sizes.get(types.nodes[input_type]))
@@ -159,8 +154,8 @@ def neighbor_sample(
     batches = checked_batches(batches, -(-num_seeds // batch_size))
     seeds = seeds.where(F.col('batch').between(batches[0], batches[-1]))
     types = types.sampled(
-        hops=len(all_fanouts[0]),
-        disjoint=disjoint,
+        hops=len(checked.fanouts[0]),
+        disjoint=disjoint or timed,
         timed=timed,
         input_type=input_type,
         num_seeds=num_seeds,
@@ -174,7 +169,7 @@ def neighbor_sample(
     if graph is not None and split == 'batches':
         path, generation = str(graph.path.absolute()), graph.meta.generation
         out = StoredSampling(
-            path, generation, key, all_fanouts, weighted, *options
+            path, generation, key, checked.fanouts, weighted, *options
         ).batches(seeds, types, batches)
         out._scratch = scratch
         return out
@@ -188,7 +183,7 @@ def neighbor_sample(
         run.persisted += columns_of.persisted
         relations.append(columns_of)
     run.start(seeds)
-    run.sample(relations, key, all_fanouts, options)
+    run.sample(relations, key, checked.fanouts, options)
     return SampledBatches(
         seeds, run.edges(), run.seen_nodes(), types, batches, run.persisted
     )

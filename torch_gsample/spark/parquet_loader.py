@@ -3,7 +3,6 @@
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
-from numbers import Real
 from typing import Any
 
 import torch
@@ -105,7 +104,7 @@ class SampledParquetLoader(KeyedLoader):
             )
         if seed is not None:
             check_key(op, seed)
-        if not isinstance(wait, Real) or isinstance(wait, bool):
+        if not isinstance(wait, (int, float)) or isinstance(wait, bool):
             raise TypeError(f"{op}: 'wait' must be a number (got {wait!r})")
         if not wait >= 0:
             raise ValueError(f"{op}: 'wait' must not be negative (got {wait})")

@@ -48,6 +48,7 @@ def checked_arguments(
     time_window: int | None = None,
     temporal_strategy: str = 'uniform',
     split: str = 'batches',
+    batches: range | None = None,
     **others: bool,
 ) -> SampleArguments:
     """Checks all arguments that need no job; see :func:`neighbor_sample`.
@@ -63,6 +64,7 @@ def checked_arguments(
         time_window (int, optional): Width of the window.
         temporal_strategy (str, optional): ``'uniform'`` or ``'last'``.
         split (str, optional): ``'batches'`` or ``'nodes'``.
+        batches (range, optional): The batches to sample.
         **others (bool): Not checked.
 
     Raises:
@@ -78,6 +80,10 @@ def checked_arguments(
         )
     if time_window is not None and not timed:
         raise ValueError(f"{op}: 'time_window' needs 'timed'")
+    if batches is not None and not _is_contiguous(batches):
+        raise ValueError(
+            f"{op}: 'batches' must be a contiguous range (got {batches})"
+        )
     types, all_fanouts = checked_relations(op, edges, fanouts)
     frames = checked_edges(op, edges, weighted, timed)
     input_type, frame = checked_seeds(op, types, seeds, timed)
@@ -251,7 +257,7 @@ def checked_batches(batches: range | None, count: int) -> range:
     every = range(count)
     if batches is None:
         return every
-    if not is_contiguous(batches) or batches[-1] >= count:
+    if not _is_contiguous(batches) or batches[-1] >= count:
         raise ValueError(
             f"{_OP}: 'batches' must be a contiguous part of {every} "
             f'(got {batches})'
@@ -259,7 +265,7 @@ def checked_batches(batches: range | None, count: int) -> range:
     return batches
 
 
-def is_contiguous(batches: range) -> bool:
+def _is_contiguous(batches: range) -> bool:
     """Whether a range could be a part of all batches."""
     return len(batches) > 0 and batches[0] >= 0 and batches.step == 1
 

@@ -1,4 +1,4 @@
-"""Behind Spark Connect, samples are the same; only `watch` is refused."""
+"""Behind Spark Connect, samples are the same; `watch` is refused."""
 
 import os
 import subprocess

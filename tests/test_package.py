@@ -42,7 +42,7 @@ LAYERS = {
     'cli': {
         *('algorithms', 'bench', 'cli', 'datasets', 'doctor', 'rng'),
         *('memory', 'owned_folder', 'run_script', 'samplers', 'sparse_sample'),
-        *('relational', 'spark', 'storage'),
+        *('relational', 'spark', 'storage', 'viz'),
     },
     'doctor': {'_library', 'codegen'},
     'fusion': {'block', 'fusion', 'loader', 'vertex'},

@@ -240,26 +240,38 @@ def make_key(seed: int, epoch: int = 0, batch: int = 0) -> Tensor:
         >>> make_key(12, epoch=1, batch=5)
         tensor([[12,  1,  5]])
     """
-    for name, number in (('seed', seed), ('epoch', epoch), ('batch', batch)):
-        if not isinstance(number, Integral) or isinstance(number, bool):
-            raise TypeError(
-                f"make_key: '{name}' must be an integer (got {number!r})"
-            )
-    if not -(2**63) <= seed < 2**64:
-        raise ValueError(f"make_key: 'seed' must fit in 64 bits (got {seed})")
-    if not 0 <= epoch < 2**32:
-        raise ValueError(
-            f"make_key: 'epoch' must be in [0, 2^32) (got {epoch})"
-        )
-    if not EPOCH_SCOPE <= batch <= _INT63:
-        raise ValueError(
-            f"make_key: 'batch' must be in [-1, 2^63) (got {batch})"
-        )
+    check_key('make_key', seed, epoch, batch)
     key = [[seed - 2**64 if seed > _INT63 else seed, epoch, batch]]
     if is_compiling():
         return torch.tensor(key)
     # Half the time, and this is called for each batch.
     return torch.from_numpy(np.array(key, dtype=np.int64))
+
+
+def check_key(op: str, seed: int, epoch: int = 0, batch: int = 0) -> None:
+    """Checks the numbers of a key.
+
+    Args:
+        op (str): The operator, for errors.
+        seed (int): See :func:`make_key`.
+        epoch (int, optional): Likewise.
+        batch (int, optional): Likewise.
+
+    Raises:
+        TypeError: If an argument is not an integer.
+        ValueError: If an argument is out of range.
+    """
+    for name, number in (('seed', seed), ('epoch', epoch), ('batch', batch)):
+        if not isinstance(number, Integral) or isinstance(number, bool):
+            raise TypeError(
+                f"{op}: '{name}' must be an integer (got {number!r})"
+            )
+    if not -(2**63) <= seed < 2**64:
+        raise ValueError(f"{op}: 'seed' must fit in 64 bits (got {seed})")
+    if not 0 <= epoch < 2**32:
+        raise ValueError(f"{op}: 'epoch' must be in [0, 2^32) (got {epoch})")
+    if not EPOCH_SCOPE <= batch <= _INT63:
+        raise ValueError(f"{op}: 'batch' must be in [-1, 2^63) (got {batch})")
 
 
 def hash_ids(*ids: Tensor | int | None) -> int:

@@ -5,11 +5,13 @@ import functools
 
 import pyarrow as pa
 import pytest
+import torch
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PythonException, SparkRuntimeException
 
 from torch_gsample import spark as on_spark
 from torch_gsample.spark import session, walk
+from torch_gsample.storage import ChunkedGraph
 
 
 @pytest.fixture(scope='module')
@@ -36,6 +38,10 @@ OPERATORS = (
 )
 
 
+MEASURES = on_spark.graph_properties, on_spark.check_graph
+DEFAULTS = {on_spark.read_snb: {'edge_types': [('a', 'to', 'a')]}}
+
+
 @pytest.mark.parametrize('operator', OPERATORS)
 def test_operators_check_before_a_job(frame, vertices, edges, operator):
     name = operator.__name__
@@ -60,6 +66,85 @@ def test_their_other_arguments_are_checked(vertices, edges):
         on_spark.random_walk(vertices, edges, 0.5, walkers=0)
     with pytest.raises(ValueError, match="'jump_probability'"):
         on_spark.random_walk(vertices, edges, 0.5, jump_probability=-1)
+
+
+def jobs_so_far(spark):
+    return spark.sparkContext._jsc.sc().dagScheduler().nextJobId()
+
+
+def test_wrong_arguments_start_no_job(spark, frame, tmp_path):
+    """Each error names the function, the argument and the value."""
+    vertices = frame(id=[0, 1, 2])
+    edges = frame(src=[0, 1], dst=[1, 2], id=[0, 1])
+    seeds = frame(position=[0, 1], id=[0, 1])
+    words = frame(id=['a'], x=['b'])
+    graph = ChunkedGraph.write(tmp_path / 'graph', torch.tensor([[1], [0]]))
+    both = {'vertices': vertices, 'edges': edges}
+    share = {**both, 'fraction': 0.5}
+    pair = vertices, edges
+    sample = {'edges': edges, 'seeds': seeds, 'fanouts': [2], 'batch_size': 1}
+    stored = {**sample, 'edges': graph}
+    new = {'edges': edges, 'path': tmp_path / 'new'}
+    run = {'path': tmp_path / 'run', 'graph': graph, 'seed': 0, **sample}
+    del run['edges']
+    written = on_spark.neighbor_sample(**stored)
+    ids = on_spark.assign_ids(words)
+    before = jobs_so_far(spark)
+    for function, arguments, name, value, got in (
+        *((f, both, 'edges', None, 'NoneType') for f in MEASURES),
+        *((f, share, 'edges', [1], 'list') for f in OPERATORS),
+        *((f, share, 'seed', 2**70, f'{2**70}') for f in OPERATORS),
+        *((f, share, 'seed', '3', "'3'") for f in OPERATORS),
+        (on_spark.random_walk, share, 'checkpoint', 3, '3'),
+        (on_spark.random_walk, share, 'checkpoint', 's3://a/b', 's3://a/b'),
+        (on_spark.random_walk, share, 'out_edges', edges, 'DataFrame'),
+        (
+            on_spark.sample_quality,
+            {'original': pair, 'sampled': pair},
+            'sampled[1]',
+            (vertices, vertices),
+            "'id'",
+        ),
+        (on_spark.neighbor_sample, sample, 'epoch', -1, '-1'),
+        (on_spark.neighbor_sample, sample, 'batches', [0], 'list'),
+        (on_spark.neighbor_sample, sample, 'batches', range(-1, 1), '-1'),
+        (on_spark.neighbor_sample, sample, 'edges', {'to': edges}, "'to'"),
+        (on_spark.neighbor_sample, stored, 'seeds', (1, 2, 3), '3 items'),
+        (on_spark.prepare_adjacency, new, 'path', None, 'NoneType'),
+        (on_spark.prepare_adjacency, new, 'path', 's3://a/b', 's3://a/b'),
+        (on_spark.prepare_adjacency, new, 'path', __file__, 'file'),
+        (on_spark.prepare_adjacency, new, 'num_nodes', '3', "'3'"),
+        (on_spark.prepare_adjacency, new, 'weighted', 1, '1'),
+        (on_spark.prepare_adjacency, new, 'edges', {('a', 'b'): edges}, 'a'),
+        (on_spark.sample_epochs, run, 'graph', edges, 'DataFrame'),
+        (on_spark.sample_epochs, run, 'seeds', vertices, 'id'),
+        (on_spark.sample_epochs, run, 'seeds', 3, '3'),
+        (on_spark.sample_epochs, run, 'path', None, 'NoneType'),
+        (on_spark.sample_epochs, run, 'fanouts', ['2'], "'2'"),
+        (on_spark.sample_epochs, run, 'batch_size', 0, '0'),
+        (on_spark.sample_epochs, run, 'shard_bytes', -1, '-1'),
+        (on_spark.sample_epochs, run, 'features', words, 'string'),
+        (on_spark.sample_epochs, run, 'edge_features', [1], 'list'),
+        (on_spark.sample_epochs, run, 'split', 'x', "'x'"),
+        (on_spark.sample_epochs, run, 'replace', None, 'None'),
+        (on_spark.sample_epochs, run, 'timed', True, 'True'),
+        (written.write, {'path': 'x'}, 'edge_features', words, 'string'),
+        (on_spark.stored_edges, {'spark': spark}, 'graph', 'g', "'g'"),
+        (on_spark.stored_edges, {'graph': graph}, 'spark', None, 'NoneType'),
+        (on_spark.encode_graph, {'graph': pair}, 'kind', 'x', "'x'"),
+        (on_spark.read_snb, {'session': spark}, 'folder', 3, '3'),
+        (ids.encode, {'frame': words}, 'columns', {3: 'id'}, '3'),
+        (ids.decode, {'frame': vertices}, 'columns', {'id': 3}, '3'),
+    ):
+        arguments = {**DEFAULTS.get(function, {}), **arguments}
+        with pytest.raises((TypeError, ValueError)) as caught:
+            function(**{**arguments, name.partition('[')[0]: value})
+        text = str(caught.value)
+        assert text.startswith(f'{function.__name__}: '), text
+        assert f"'{name}'" in text, text
+        assert got in text, text
+    assert jobs_so_far(spark) == before
+    assert [path.name for path in tmp_path.iterdir()] == ['graph']
 
 
 def test_walks_that_would_not_end_are_refused(frame, edges):

@@ -1,8 +1,9 @@
-"""``gsample spark-sample``, in this process and under spark-submit."""
+"""``gsample spark-sample`` and ``spark-quality``, also under spark-submit."""
 
 import json
 import logging
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,11 +16,12 @@ import torch
 from torch_geometric.data import Data
 
 from torch_gsample import cli, graph_sampling
+from torch_gsample import spark as on_spark
 from torch_gsample.loader import NeighborLoader
 from torch_gsample.spark import SampledParquetLoader
 
 NAMES = [f'v{i}' for i in range(30)]
-ENDS = [(i, (i * 7 + 1) % 30) for i in range(30)]
+ENDS = [(i, (i * i + 1) % 30) for i in range(30)]
 
 
 @pytest.fixture(scope='module')
@@ -41,8 +43,8 @@ def files(tmp_path_factory):
 
 @pytest.fixture
 def run(spark, capsys):
-    def run(*words):
-        status = cli.main(['spark-sample', *map(str, words)])
+    def run(*words, command='spark-sample'):
+        status = cli.main([command, *map(str, words)])
         return status, capsys.readouterr()
 
     yield run
@@ -138,33 +140,107 @@ def test_wrong_options_are_one_line(run, files, tmp_path):
         assert message in shown.err.splitlines()[-1]
 
 
-@pytest.mark.interop
-def test_spark_submit_runs_it(files, tmp_path):
+def measured(*graphs, wedges, seed):
+    """The quality in memory, which takes a tenth of the time."""
+    assert (wedges, seed) == (50, 4)
+    found = []
+    for vertices, edges in graphs:
+        ids = sorted(row.id for row in vertices.collect())
+        ends = [(row.src, row.dst) for row in edges.collect()]
+        place = torch.searchsorted(torch.tensor(ids), torch.tensor(ends)).T
+        found.append(Data(edge_index=place, num_nodes=len(ids)))
+    return graph_sampling.sample_quality(*found)
+
+
+def test_samples_are_compared_with_their_graph(
+    run, files, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(on_spark, 'sample_quality', measured)
+    data = Data(edge_index=torch.tensor(ENDS).T, num_nodes=30)
+    part = torch.tensor(ENDS[:12])
+    ids, part = part.unique(return_inverse=True)
+    part = Data(edge_index=part.T, num_nodes=len(ids))
+    quality = graph_sampling.sample_quality(data, part)
+    want = quality.rows()
+    for name, id, columns, to in (
+        ('ints', 'id', ('src', 'dst'), int),
+        ('names', 'name', ('a', 'b'), NAMES.__getitem__),
+    ):
+        ends = zip(*ENDS[:12], strict=True)
+        edges = {c: [*map(to, e)] for c, e in zip(columns, ends, strict=True)}
+        for kind, table in (
+            ('edges', edges),
+            ('vertices', {id: [to(i) for i in ids.tolist()]}),
+        ):
+            (tmp_path / name).mkdir(exist_ok=True)
+            pq.write_table(pa.table(table), tmp_path / name / kind)
+
+    def compare(name, edges, *words):
+        words = [tmp_path / name, '--edges', files[edges], '--quiet', *words]
+        words += ['--wedges', 50, '--seed', 4]
+        status, shown = run(*words, command='spark-quality')
+        assert status == 0, shown.err
+        return shown.out
+
+    picture = tmp_path / 'degrees.svg'
+    found = json.loads(compare('ints', 'edges', '--json', '--output', picture))
+    assert found['stages'] > 0
+    assert found['original'] == {name: value for name, value, _ in want}
+    assert found['sampled'] == {name: value for name, _, value in want}
+    assert '</svg>' in picture.read_text()
+    columns = '--columns', 'a,b', '--id', 'name'
+    lines = compare('names', 'named', *columns).splitlines()
+    cells = quality.table().splitlines()[2:]
+    shown = [f'| {" | ".join(re.split("  +", line))} |' for line in lines]
+    assert shown == ['| property | original | sampled |', *cells]
+    out = '--output', tmp_path / 'no' / 'a.svg'
+    edges = '--edges', files['edges']
+    for words, message in (
+        ([], 'the folder of a sample is missing'),
+        ([tmp_path], '--edges is missing'),
+        ([tmp_path, *edges, *out], 'does not exist'),
+        ([tmp_path, *edges, '--quiet'], 'PATH_NOT_FOUND'),
+    ):
+        status, shown = run(*words, command='spark-quality')
+        assert (status, shown.out) == (2, '')
+        assert message in shown.err.splitlines()[-1]
+
+
+def submit(command, *words):
     """Spark starts Python here, with its own master and settings."""
     script = subprocess.run(
-        [sys.executable, '-m', 'torch_gsample.cli', 'spark-sample']
-        + ['--script'],
+        [sys.executable, '-m', 'torch_gsample.cli', command, '--script'],
         capture_output=True,
         text=True,
         check=True,
     ).stdout.strip()
     home = Path(pyspark.__file__).parent
-    command = [home / 'bin/spark-submit', '--master', 'local[1]']
-    command += ['--conf', 'spark.ui.enabled=false', script]
-    command += ['random_edge', '--edges', files['edges'], '--seed', '3']
-    command += ['--fraction', '0.5', '--output', str(tmp_path / 'out')]
     place = {'SPARK_HOME': str(home), 'PYTHONPATH': os.getcwd()}
     python = {'PYSPARK_PYTHON': sys.executable, 'SPARK_LOCAL_IP': '127.0.0.1'}
     done = subprocess.run(
-        command,
+        [home / 'bin/spark-submit', '--master', 'local[1]']
+        + ['--conf', 'spark.ui.enabled=false', script, *map(str, words)],
         env={**os.environ, **place, **python},
         capture_output=True,
         text=True,
     )
     assert done.returncode == 0, done.stderr
+    return done
+
+
+@pytest.mark.interop
+def test_spark_submit_runs_both(files, tmp_path):
+    words = ['--edges', files['edges'], '--seed', 3, '--fraction', 0.5]
+    done = submit(
+        'spark-sample', 'random_edge', *words, '--output', tmp_path / 'out'
+    )
     found = local('random_edge', 0.5, edge_id=torch.arange(30))
     assert rows(tmp_path / 'out/edges', 'src', 'dst') == {
         ENDS[e] for e in found.e_id.tolist()
     }
     # The launcher prints both streams of Python on one.
     assert 'gsample spark-sample random_edge: done after' in done.stdout
+    done = submit('spark-quality', tmp_path / 'out', '--edges', files['edges'])
+    assert (
+        f'edges                       30  {len(found.e_id):>7}' in done.stdout
+    )

@@ -230,6 +230,22 @@ def test_its_edges_and_nodes_do_not_depend_on_the_split(spark, graph):
     assert len(found[0][0]) > 20
 
 
+def test_a_graph_has_no_file_of_a_failed_task(edges, tmp_path, monkeypatch):
+    """Whatever an attempt of a task left when it was killed."""
+    real = prepare._write_parts
+
+    def write_parts(op, folder, *args):
+        found = real(op, folder, *args)
+        (folder / 'part-0-1-0123').write_bytes(b'half')
+        return found
+
+    monkeypatch.setattr(prepare, '_write_parts', write_parts)
+    graph = prepare_adjacency(edges, tmp_path / 'graph')
+    graph.verify()
+    names = {path.name for path in graph.path.iterdir()}
+    assert names == {'meta.json', 'edges-0.bin', 'edges-0.crc'}
+
+
 def test_nodes_without_edges_have_chunks(spark, tmp_path):
     columns = {'src': [2, 2], 'dst': [3, 40], 'id': [0, 1]}
     frame = spark.createDataFrame(pa.table(columns))

@@ -1,6 +1,7 @@
 """An interrupted run continues, with the results of a complete one."""
 
 import fcntl
+import json
 import os
 import signal
 import subprocess
@@ -16,7 +17,12 @@ from tests.spark.graphs import assert_same_batches, homogeneous, seed_frame
 from torch_gsample import graph_sampling
 from torch_gsample import spark as on_spark
 from torch_gsample.loader import NeighborLoader
-from torch_gsample.spark import SampledParquetLoader, runs, sample_epochs
+from torch_gsample.spark import (
+    SampledParquetLoader,
+    run_folder,
+    runs,
+    sample_epochs,
+)
 from torch_gsample.spark import walk as walks
 from torch_gsample.storage import ChunkedGraph
 
@@ -129,6 +135,33 @@ def test_a_run_of_other_arguments_is_refused(spark, graph, tmp_path):
         sample(graph, seeds, run)
 
 
+def test_a_complete_run_of_other_seeds_is_refused(spark, graph, tmp_path):
+    run = tmp_path / 'run'
+    sample(graph, seed_frame(spark, SEEDS), run, 1)
+    (run / 'epoch-0' / 'done-00000000.json').touch()  # killed while it removed
+    index = run / 'epoch-0' / 'index.json'
+    with pytest.raises(ValueError, match='checksum is wrong'):
+        sample(graph, seed_frame(spark, SEEDS), run, 1)
+    record = {'seeds': json.loads(index.read_text())['seeds']}
+    run_folder.write_record(run / 'epoch-0' / 'done-00000000.json', record)
+    sample(graph, seed_frame(spark, SEEDS), run, 1)
+    assert [*run.glob('epoch-0/done-*')] == []
+    with pytest.raises(ValueError, match=r"'seeds' must not change.*epoch 0"):
+        sample(graph, seed_frame(spark, SEEDS[::-1]), run, 1)
+    sample(graph, seed_frame(spark, SEEDS), run, 1)
+
+
+def test_a_run_has_features_of_one_width(spark, graph, tmp_path):
+    def features(width):
+        rows = [(i, [float(i)] * width) for i in range(40)]
+        return spark.createDataFrame(rows, 'id long, x array<float>')
+
+    run, seeds = tmp_path / 'run', seed_frame(spark, SEEDS)
+    sample(graph, seeds, run, 1, features=features(3), batch_size=4)
+    with pytest.raises(ValueError, match=r"'widths' was .*3.*got .*2"):
+        sample(graph, seeds, run, 2, features=features(2), batch_size=4)
+
+
 def test_a_second_driver_is_refused(graph, spark, tmp_path):
     with open(tmp_path / 'lock', 'w') as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -204,7 +237,7 @@ def test_walks_go_on_and_read_stored_edges(spark, data, tmp_path, monkeypatch):
 
     monkeypatch.setattr(walks._StoredWalkGraph, 'follow', follow)
 
-    def walk(seed=3):
+    def walk(seed=3, vertices=vertices):
         return on_spark.random_walk(
             *(vertices, edges, 0.9, 2, 0.1),
             seed=seed,
@@ -227,6 +260,9 @@ def test_walks_go_on_and_read_stored_edges(spark, data, tmp_path, monkeypatch):
     assert len(steps) < total
     with pytest.raises(ValueError, match=r"'seed' must be 3 .got 4."):
         walk(seed=4)
+    more = vertices.union(spark.range(41, 42))
+    with pytest.raises(ValueError, match=r"'vertices' must be \[41, .*42, "):
+        walk(vertices=more)
     with pytest.raises(TypeError, match="'out_edges' must be a C"):
         on_spark.random_walk(vertices, edges, 0.5, out_edges=3)
     bare = edges.drop('id')

@@ -255,6 +255,21 @@ def test_batches_are_shared_out_over_ranks(path):
         of(window=0)
     with pytest.raises(ValueError, match="'wait' must not be negative"):
         of(wait=-1)
+    for name, value in (
+        ('path', None),
+        ('transform', 3),
+        ('drop_last', 1),
+        ('seed', '3'),
+        ('wait', '3'),
+    ):
+        options = {'path': path, name: value}
+        with pytest.raises(TypeError, match=f"Loader: '{name}' must be"):
+            SampledParquetLoader(**options)
+    for batch in (-1, 7):
+        with pytest.raises(
+            IndexError, match=r"'sampler' .*\[0, 7\).*" f'{batch}'
+        ):
+            of(sampler=[0, batch])
 
 
 def test_a_file_that_cannot_be_written_leaves_nothing(tmp_path, monkeypatch):

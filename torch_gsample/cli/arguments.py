@@ -226,11 +226,8 @@ def add_spark_sample(add: Callable[..., Any]) -> None:
         help='random_vertex, random_edge, random_vertex_neighborhood, '
         'random_walk, or neighbor_sample (mini-batches)',
     )
-    add('--edges', help='Parquet folder or .csv file, on any file system')
-    add('--vertices', help='likewise; default: all ends of edges')
+    _add_graph(add)
     add('--output', help='folder to write')
-    add('--columns', type=_pair, help='columns of edges; default: src,dst')
-    add('--id', default='id', help='column of vertices; default: id')
     add(
         '--keys',
         choices=['dense', 'hashed'],
@@ -259,13 +256,52 @@ def add_spark_sample(add: Callable[..., Any]) -> None:
     }.items():
         add(f'--{name}', action='store_true', help=what)
     add('--seed', type=int, default=0, help=_SEED)
+    add('--format', choices=['parquet', 'csv'], default='parquet')
+    add('--overwrite', action='store_true', help='replace the output')
     _add_job(add)
 
 
+def add_spark_quality(add: Callable[..., Any]) -> None:
+    """Adds the arguments of ``gsample spark-quality``."""
+    add(
+        'sample',
+        nargs='?',
+        metavar='SAMPLE',
+        help='folder of spark-sample, with vertices and edges',
+    )
+    _add_graph(add)
+    add('--output', help='.svg, .png or .pdf file for the degrees')
+    add(
+        '--wedges',
+        type=_at_least_one,
+        default=20_000,
+        help='number of pairs of links for clustering; default: 20000',
+    )
+    add('--seed', type=int, default=0, help='of these pairs; default: 0')
+    add(
+        '--format',
+        choices=['parquet', 'csv'],
+        default='parquet',
+        help='of the sample',
+    )
+    _add_job(add)
+
+
+def _add_graph(add: Callable[..., Any]) -> None:
+    """Adds the arguments of a graph in tables."""
+    add('--edges', help='Parquet folder or .csv file, on any file system')
+    add('--vertices', help='likewise; default: all ends of edges')
+    add(
+        '--columns',
+        type=_pair,
+        default='src,dst',
+        help='columns of edges; default: src,dst',
+    )
+    add('--id', default='id', help='column of vertices; default: id')
+
+
 def _add_job(add: Callable[..., Any]) -> None:
-    """Adds the arguments of a Spark job: output, progress and settings."""
-    add('--format', choices=['parquet', 'csv'], default='parquet')
-    add('--overwrite', action='store_true', help='replace the output')
+    """Adds the arguments of a Spark job: progress and settings."""
     add('--metrics', help='.json file for the metrics of all stages')
     add(
         '--interval',

@@ -49,6 +49,10 @@ _EXAMPLES = {
   gsample spark-sample random_edge --edges e.csv --fraction 0.1 --output out
   spark-submit "$(gsample spark-sample --script)" random_walk \\
       --edges s3a://lake/edges --fraction 0.05 --output s3a://lake/smaller""",
+    'spark-quality': """\
+  gsample spark-quality out --edges e.csv --output degrees.svg
+  spark-submit "$(gsample spark-quality --script)" s3a://lake/smaller \\
+      --edges s3a://lake/edges --output degrees.svg""",
     'run': """\
   gsample run train.py --epochs 3
   gsample run --fuse train.py --epochs 3
@@ -119,6 +123,11 @@ _COMMANDS: dict[str, tuple[str, str, Callable[..., None]]] = {
         'Sample a graph on Apache Spark.',
         'spark_sample:spark_sample',
         arguments.add_spark_sample,
+    ),
+    'spark-quality': (
+        'Compare a sample with its graph on Apache Spark.',
+        'spark_quality:spark_quality',
+        arguments.add_spark_quality,
     ),
     'convert': (
         'Write edge files, tables or an old graph as a graph on disk.',

@@ -61,10 +61,16 @@ def checked_fraction(op: str, name: str, value: float) -> float:
     return float(value)
 
 
-def checked_seed(seed: int | None) -> int:
-    """Returns the seed, drawn from torch's default generator if not given."""
+def checked_seed(op: str, seed: int | None) -> int:
+    """Returns the seed, drawn from torch's default generator if not given.
+
+    Raises:
+        TypeError: If it is not an integer.
+        ValueError: If it does not fit in 64 bits.
+    """
     if seed is None:
         return rng.draw_seed()
+    rng.check_key(op, seed)
     return int(rng.make_key(seed)[0, 0])
 
 

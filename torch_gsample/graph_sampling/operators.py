@@ -50,7 +50,7 @@ def random_vertex(
     """
     op = 'random_vertex'
     src, dst, size = _graph(op, data)
-    kept = _kept_vertices(op, size, fraction, draws.checked_seed(seed))
+    kept = _kept_vertices(op, size, fraction, draws.checked_seed(op, seed))
     return _sampled(data, kept, kept[src] & kept[dst], keep_isolated)
 
 
@@ -89,7 +89,7 @@ def random_edge(
     src, dst, size = _graph(op, data)
     fraction = draws.checked_fraction(op, 'fraction', fraction)
     ids = _edge_ids(op, src, dst, edge_id)
-    number = draws.uniform(ids, draws.checked_seed(seed), draws.KEEP)
+    number = draws.uniform(ids, draws.checked_seed(op, seed), draws.KEEP)
     kept = torch.zeros(size, dtype=torch.bool)
     kept_edges = number < fraction
     return _sampled(data, kept, kept_edges, keep_isolated=False)
@@ -139,7 +139,7 @@ def random_vertex_neighborhood(
     src, dst, size = _graph(op, data)
     direction = draws.checked_direction(op, direction)
     keep_edges = draws.checked_keep_edges(op, keep_edges)
-    kept = _kept_vertices(op, size, fraction, draws.checked_seed(seed))
+    kept = _kept_vertices(op, size, fraction, draws.checked_seed(op, seed))
     leave, enter = kept[src], kept[dst]
     touched = {'out': leave, 'in': enter, 'both': leave | enter}[direction]
     if keep_edges == 'induced':
@@ -196,7 +196,7 @@ def random_walk(
         dst,
         _edge_ids(op, src, dst, edge_id),
         size,
-        draws.checked_seed(seed),
+        draws.checked_seed(op, seed),
     )
     visited = visited_vertices(
         graph,

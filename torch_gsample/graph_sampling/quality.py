@@ -96,10 +96,10 @@ class SampleQuality:
         """Kolmogorov-Smirnov distance of the out-degree distributions."""
         return self.original.out_degrees.distance(self.sampled.out_degrees)
 
-    def table(self) -> str:
-        """Returns the comparison as a Markdown table."""
+    def rows(self) -> list[tuple[str, float, float]]:
+        """Returns the name and the two values of each property."""
         a, b = self.original, self.sampled
-        rows = [
+        return [
             ('vertices', a.num_vertices, b.num_vertices),
             ('edges', a.num_edges, b.num_edges),
             ('density', a.density, b.density),
@@ -113,10 +113,14 @@ class SampleQuality:
             ('in-degree distance', 0.0, self.in_degree_distance),
             ('out-degree distance', 0.0, self.out_degree_distance),
         ]
+
+    def table(self) -> str:
+        """Returns the comparison as a Markdown table."""
         lines = ['| property | original | sampled |', '|---|---|---|']
-        return '\n'.join(
-            lines + [f'| {n} | {_cell(x)} | {_cell(y)} |' for n, x, y in rows]
-        )
+        for name, *values in self.rows():
+            a, b = map(_cell, values)
+            lines.append(f'| {name} | {a} | {b} |')
+        return '\n'.join(lines)
 
 
 def sample_quality(original: Data, sampled: Data) -> SampleQuality:

@@ -212,19 +212,22 @@ class SampledBatches:
     ) -> tuple[list[DataFrame], dict[str, int]]:
         """Returns the rows of all kinds, and the widths of features."""
         types = self.types
+        tables_of = {
+            'node': checked_features('write', 'features', features, types),
+            'edge': checked_features(
+                'write', 'edge_features', edge_features, types
+            ),
+        }
         rows = [seed_rows(self.seeds, types)]
         if self.sampling is None:
             rows.append(_edge_rows(self.edges))
         widths: dict[str, int] = {}
-        if self.sampling is not None and _count(features, edge_features) > 1:
+        count = sum(len(tables) for tables in tables_of.values())
+        if self.sampling is not None and count > 1:
             # Each use of nodes and edges samples them again.
             self._persisted.append(self.edges.persist())
-        for kind, tables, known in (
-            ('node', features, types.nodes),
-            ('edge', edge_features, types.edges),
-        ):
-            for t, table in _by_type(kind, tables, known).items():
-                table = checked_frame('write', 'features', table, ['id'])
+        for kind, tables in tables_of.items():
+            for t, table in tables.items():
                 widths.update(_widths(table, f'{kind}_{t}_'))
                 rows.append(_feature_rows(self, kind, t, table))
         return rows, widths
@@ -277,14 +280,47 @@ def _shards(
         yield json.dumps(shard.write(system, folder))
 
 
+def checked_features(
+    op: str,
+    name: str,
+    tables: DataFrame | Mapping[Any, DataFrame] | None,
+    types: BatchTypes,
+) -> dict[int, DataFrame]:
+    """Returns tables of features by type index, with ids of int64.
+
+    Args:
+        op (str): The function, for errors.
+        name (str): ``'features'`` or ``'edge_features'``.
+        tables (DataFrame or Dict, optional): The value.
+        types (BatchTypes): Of the sample.
+
+    Raises:
+        TypeError: If ids are not integers, or features not numbers.
+        ValueError: If a column is missing, or a type unknown.
+    """
+    if tables is None:
+        return {}
+    known: list[Any] = types.nodes if name == 'features' else types.edges
+    out = {}
+    given = tables if isinstance(tables, Mapping) else {None: tables}
+    for kind, table in given.items():
+        if kind not in known:
+            raise ValueError(
+                f"{op}: '{name}' must be of the types {known} (got {kind!r})"
+            )
+        table = checked_frame(op, name, table, ['id'])
+        for column, held in table.dtypes:
+            if held.removeprefix('array<').removesuffix('>') not in _NUMBERS:
+                raise TypeError(
+                    f"{op}: columns of '{name}' must hold numbers or arrays "
+                    f'of numbers (got {held} in {column!r})'
+                )
+        out[known.index(kind)] = table
+    return out
+
+
 def _widths(table: DataFrame, prefix: str) -> dict[str, int]:
     """The length of arrays, from the first row of a table."""
-    for name, kind in table.dtypes:
-        if kind.removeprefix('array<').removesuffix('>') not in _NUMBERS:
-            raise TypeError(
-                f"write: columns of 'features' must hold numbers or arrays of "
-                f'numbers (got {kind} in {name!r})'
-            )
     arrays = [n for n, kind in table.dtypes if kind.startswith('array<')]
     first = table.select(*(F.size(n).alias(n) for n in arrays)).head()
     return {
@@ -331,27 +367,3 @@ def _feature_rows(
             **{name: F.lit(0) for name in zeros},
         }
     ).select(*_COMMON, *named.values())
-
-
-def _count(*tables: DataFrame | Mapping[Any, DataFrame] | None) -> int:
-    return sum(
-        len(t) if isinstance(t, Mapping) else t is not None for t in tables
-    )
-
-
-def _by_type(
-    kind: str,
-    tables: DataFrame | Mapping[Any, DataFrame] | None,
-    known: list[Any],
-) -> dict[int, DataFrame]:
-    """Tables by type index."""
-    if tables is None:
-        return {}
-    given = tables if isinstance(tables, Mapping) else {None: tables}
-    for name in given:
-        if name not in known:
-            raise ValueError(
-                f'write: features of {kind}s must be of the types {known} '
-                f'(got {name!r})'
-            )
-    return {known.index(name): table for name, table in given.items()}

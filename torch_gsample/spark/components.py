@@ -1,6 +1,7 @@
 """Connected components by stars: edges shrink to one for each vertex."""
 
 from torch_gsample.spark.frames import DataFrame, F
+from torch_gsample.spark.jobs import context_of
 
 
 def star_forest(links: DataFrame) -> DataFrame:
@@ -58,7 +59,7 @@ def _small_star(edges: DataFrame) -> DataFrame:
 
 def _cut(frame: DataFrame) -> DataFrame:
     """Computes a frame and truncates its lineage."""
-    context = frame.sparkSession.sparkContext
-    if context.getCheckpointDir() is not None:
+    context = context_of(frame.sparkSession)
+    if context is not None and context.getCheckpointDir() is not None:
         return frame.checkpoint()
     return frame.localCheckpoint()

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: E402
 from pyspark.sql.udf import UserDefinedFunction  # noqa: E402
 from pyspark.util import PythonEvalType  # noqa: E402
 
-from torch_gsample.spark.jobs import operation  # noqa: E402
+from torch_gsample.spark.jobs import context_of, operation  # noqa: E402
 
 INTEGERS = ('tinyint', 'smallint', 'int', 'bigint')
 _WEIGHTS = (*INTEGERS, 'float', 'double')
@@ -123,18 +123,24 @@ def checked_relation(
 
 
 def checked_graph(
-    op: str, vertices: DataFrame, edges: DataFrame, guard: bool = True
+    op: str,
+    vertices: DataFrame,
+    edges: DataFrame,
+    guard: bool = True,
+    names: tuple[str, str] = ('vertices', 'edges'),
 ) -> tuple[DataFrame, DataFrame]:
     """Returns vertices (``id``) and edges (``src``, ``dst``), checked.
 
     Raises:
-        TypeError: If a column holds no integers.
+        TypeError: If one is not a DataFrame, or a column holds no integers.
         ValueError: If a column is missing.
     """
-    columns = ['src', 'dst'] + (['id'] if 'id' in edges.columns else [])
+    columns = ['src', 'dst']
+    if isinstance(edges, DataFrame) and 'id' in edges.columns:
+        columns.append('id')
     return (
-        checked_frame(op, 'vertices', vertices, ['id'], guard),
-        checked_frame(op, 'edges', edges, columns, guard),
+        checked_frame(op, names[0], vertices, ['id'], guard),
+        checked_frame(op, names[1], edges, columns, guard),
     )
 
 
@@ -200,6 +206,21 @@ def _check_ids(
         )
 
 
+def digest(frame: DataFrame, columns: Sequence[str]) -> list[int]:
+    """Returns the number of rows, and a hash of all that ignores their order.
+
+    Args:
+        frame (DataFrame): The frame.
+        columns (List[str]): Columns of integers; those that it does not have
+            are left out.
+    """
+    known = [F.col(c).cast('bigint') for c in columns if c in frame.columns]
+    # A sum, as rows that occur twice cancel out in an exclusive or.
+    hashed = F.xxhash64(*known).cast('decimal(38, 0)')
+    count, total = frame.agg(F.count(F.lit(1)), F.sum(hashed)).collect()[0]
+    return [count, int(total or 0)]
+
+
 def to_tensor(ids: pa.Array) -> Tensor:
     """Copies an Arrow array of ids to a tensor."""
     return torch.tensor(ids.to_numpy(zero_copy_only=False))
@@ -221,8 +242,11 @@ def map_arrow(
 ) -> DataFrame:
     """Maps the Arrow batches of each partition.
 
-    Like ``DataFrame.mapInArrow``, which requires pandas without using it.
+    Like ``DataFrame.mapInArrow``, which requires pandas without using it, as
+    all of Spark Connect does.
     """
+    if context_of(frame.sparkSession) is None:
+        return frame.mapInArrow(function, schema)
     udf = UserDefinedFunction(
         function, schema, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF
     )

@@ -16,11 +16,8 @@ from torch_gsample.spark.batches import (
 from torch_gsample.spark.frames import DataFrame, F
 from torch_gsample.spark.jobs import operation
 from torch_gsample.spark.sample_arguments import (
-    check_split,
+    checked_arguments,
     checked_batches,
-    checked_edges,
-    checked_relations,
-    checked_seeds,
     count_seeds,
 )
 from torch_gsample.spark.scratch import prepared_here
@@ -129,21 +126,25 @@ def neighbor_sample(
         tensor([0, 1])
         >>> sample.close()
     """
-    check = _check.count
-    check(_OP, 'batch_size', batch_size)
-    check(_OP, 'largest_column', largest_column)
-    _check.strategy(_OP, temporal_strategy)
-    _check.time_window(_OP, time_window)
-    check_split(split)
-    if time_window is not None and not timed:
-        raise ValueError(f"{_OP}: 'time_window' needs 'timed'")
-    types, all_fanouts = checked_relations(edges, fanouts)
-    disjoint = disjoint or timed
+    _check.count(_OP, 'largest_column', largest_column)
+    checked = checked_arguments(
+        _OP,
+        edges,
+        seeds,
+        fanouts,
+        batch_size=batch_size,
+        weighted=weighted,
+        timed=timed,
+        time_window=time_window,
+        temporal_strategy=temporal_strategy,
+        split=split,
+        batches=batches,
+    )
+    types, input_type = checked.types, checked.input_type
+    frames, seeds = checked.frames, checked.seeds
     stored = edges if isinstance(edges, ChunkedGraph) else None
-    frames = checked_edges(edges, weighted, timed)
-    input_type, seeds = checked_seeds(types, seeds, timed)
-    key = (checked_seed(seed), epoch, rng.EPOCH_SCOPE)
-    rng.make_key(*key)  # checks the epoch
+    key = (checked_seed(_OP, seed), epoch, rng.EPOCH_SCOPE)
+    rng.check_key(_OP, *key)
     place = F.col('position')
     sizes = stored.num_nodes if stored is not None else {}
     num_seeds, largest = count_seeds(seeds, sizes.get(types.nodes[input_type]))
@@ -153,8 +154,8 @@ def neighbor_sample(
     batches = checked_batches(batches, -(-num_seeds // batch_size))
     seeds = seeds.where(F.col('batch').between(batches[0], batches[-1]))
     types = types.sampled(
-        hops=len(all_fanouts[0]),
-        disjoint=disjoint,
+        hops=len(checked.fanouts[0]),
+        disjoint=disjoint or timed,
         timed=timed,
         input_type=input_type,
         num_seeds=num_seeds,
@@ -168,7 +169,7 @@ def neighbor_sample(
     if graph is not None and split == 'batches':
         path, generation = str(graph.path.absolute()), graph.meta.generation
         out = StoredSampling(
-            path, generation, key, all_fanouts, weighted, *options
+            path, generation, key, checked.fanouts, weighted, *options
         ).batches(seeds, types, batches)
         out._scratch = scratch
         return out
@@ -182,7 +183,7 @@ def neighbor_sample(
         run.persisted += columns_of.persisted
         relations.append(columns_of)
     run.start(seeds)
-    run.sample(relations, key, all_fanouts, options)
+    run.sample(relations, key, checked.fanouts, options)
     return SampledBatches(
         seeds, run.edges(), run.seen_nodes(), types, batches, run.persisted
     )

@@ -10,13 +10,12 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from torch_gsample.spark.frames import INTEGERS, OWN, Column, DataFrame, F
+from torch_gsample.spark.jobs import operation
 from torch_gsample.spark.keys import (
     KEY_TYPES,
     canonical,
     canonical_type,
     check_columns,
-    check_frame,
-    check_path,
     dense_ids,
     hashed,
     key_error,
@@ -49,6 +48,7 @@ class VertexIds:
         """The names of the key columns."""
         return [name for name in self.frame.columns if name != 'id']
 
+    @operation
     def encode(
         self, frame: DataFrame, columns: Columns, check: bool = True
     ) -> DataFrame:
@@ -80,8 +80,6 @@ class VertexIds:
         """
         op = 'encode'
         wanted = self._checked_columns(op, frame, columns)
-        if not isinstance(check, bool):
-            raise TypeError(f"{op}: 'check' must be a bool (got {check!r})")
         fields = frame.dtypes
         for name, keys in wanted.items():
             own = canonical(op, 'frame', frame, keys)
@@ -94,6 +92,7 @@ class VertexIds:
         gone = {key for keys in wanted.values() for key in keys}
         return _renamed(frame, [*wanted], [n for n, _ in fields], gone)
 
+    @operation
     def decode(self, frame: DataFrame, columns: Columns) -> DataFrame:
         """Replaces columns of ids by key columns: inverts :meth:`encode`.
 
@@ -136,6 +135,7 @@ class VertexIds:
             )
         return _renamed(frame, made, names, {*wanted})
 
+    @operation
     def write(self, path: str, mode: str = 'errorifexists') -> None:
         """Writes Parquet files for :func:`read_ids`.
 
@@ -147,7 +147,6 @@ class VertexIds:
             TypeError: If ``path`` is not a string.
             ValueError: If ``mode`` is unknown.
         """
-        check_path('write', path)
         if mode not in ('errorifexists', 'overwrite'):
             raise ValueError(
                 f"write: 'mode' must be 'errorifexists' or 'overwrite' (got "
@@ -155,7 +154,9 @@ class VertexIds:
             )
         kind = {_METADATA: self.kind}
         marked = self.frame.withMetadata('id', kind)
-        marked.write.mode(mode).parquet(path)
+        # Spark Connect knows only the short name.
+        short = 'error' if mode == 'errorifexists' else mode
+        marked.write.mode(short).parquet(path)
 
     def _own_names(self, end: str) -> dict[str, str]:
         return {key: f'{OWN}{end}_{key}' for key in self.keys}
@@ -181,13 +182,15 @@ class VertexIds:
     def _checked_columns(
         self, op: str, frame: DataFrame, columns: Columns, back: bool = False
     ) -> dict[str, list[str]]:
-        check_frame(op, 'frame', frame)
-        if not isinstance(columns, Mapping) or not columns:
+        if not columns or not all(isinstance(n, str) for n in columns):
             raise TypeError(
                 f"{op}: 'columns' must be a dictionary of column names (got "
                 f'{columns!r})'
             )
-        out = {name: key_names(op, keys) for name, keys in columns.items()}
+        out = {
+            name: key_names(op, 'columns', keys)
+            for name, keys in columns.items()
+        }
         for name, keys in out.items():
             if len(keys) != len(self.keys):
                 raise ValueError(
@@ -215,6 +218,7 @@ class VertexIds:
                 )
 
 
+@operation
 def assign_ids(
     vertices: DataFrame,
     key: str | Sequence[str] = 'id',
@@ -255,12 +259,8 @@ def assign_ids(
         [0, 1]
     """
     op = 'assign_ids'
-    check_frame(op, 'vertices', vertices)
-    if kind not in KINDS:
-        raise ValueError(
-            f"{op}: 'kind' must be 'dense' or 'hashed' (got {kind!r})"
-        )
-    keys = key_names(op, key)
+    check_kind(op, kind)
+    keys = key_names(op, 'key', key)
     check_columns(op, 'vertices', vertices, keys)
     own = canonical(op, 'vertices', vertices, keys)
     valid = [
@@ -276,6 +276,7 @@ def assign_ids(
     return VertexIds(number(frame, names), kind)
 
 
+@operation
 def read_ids(session: SparkSession, path: str) -> VertexIds:
     """Reads a map written by :meth:`VertexIds.write`.
 
@@ -289,12 +290,13 @@ def read_ids(session: SparkSession, path: str) -> VertexIds:
         ValueError: If the files are not of :class:`VertexIds`.
     """
     op = 'read_ids'
-    check_session(op, session)
-    check_path(op, path)
     try:
         frame = session.read.parquet(path)
     except AnalysisException as error:
-        raise FileNotFoundError(f'{op}: {path}: {error}') from error
+        raise FileNotFoundError(
+            f"{op}: 'path' must be a folder of VertexIds (got {path!r}: "
+            f'{error})'
+        ) from error
     fields = dict(frame.dtypes)
     known = fields.pop('id', None) == 'bigint' and fields
     kind = frame.schema['id'].metadata.get(_METADATA) if known else None
@@ -303,16 +305,15 @@ def read_ids(session: SparkSession, path: str) -> VertexIds:
     return VertexIds(frame, kind)
 
 
-def check_session(op: str, session: SparkSession) -> None:
-    """Checks the type of a session.
+def check_kind(op: str, kind: str) -> None:
+    """Checks the kind of ids.
 
     Raises:
-        TypeError: If it is not a session.
+        ValueError: If it is unknown.
     """
-    if not isinstance(session, SparkSession):
-        raise TypeError(
-            f"{op}: 'session' must be a SparkSession (got "
-            f'{type(session).__name__})'
+    if kind not in KINDS:
+        raise ValueError(
+            f"{op}: 'kind' must be 'dense' or 'hashed' (got {kind!r})"
         )
 
 

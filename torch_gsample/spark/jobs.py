@@ -7,10 +7,13 @@ import functools
 import inspect
 import itertools
 import logging
+import math
+import os
 import threading
 import time
+import types
 import typing
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from numbers import Integral, Real
@@ -23,6 +26,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from torch_gsample.spark.metrics import JobReport, StatusStore
+from torch_gsample.storage import ChunkedGraph
 
 Function = TypeVar('Function', bound=Callable[..., Any])
 
@@ -61,7 +65,7 @@ def watch(
             at the end of the block, also after an error.
 
     Raises:
-        FileNotFoundError: If the folder of ``metrics`` is missing.
+        OSError: If ``metrics`` is a folder, or its folder is missing.
         TypeError: If an argument has the wrong type.
         ValueError: If ``interval`` is not positive, or ``session`` has no
             context.
@@ -73,19 +77,19 @@ def watch(
         >>> report.error is None, sum(s.tasks for s in report.stages) > 0
         (True, True)
     """
-    _check_types('watch', _HINTS, locals())
+    _check_types('watch', _WATCH, locals())
     context = context_of(session)
     if context is None:
         raise ValueError(
             "watch: 'session' must run in this process or on a cluster, not "
             'behind Spark Connect'
         )
-    if interval <= 0:
+    if not 0 < interval < math.inf:
         raise ValueError(
             f"watch: 'interval' must be positive (got {interval})"
         )
-    if metrics is not None and not Path(metrics).absolute().parent.is_dir():
-        raise FileNotFoundError(f'watch: no folder for {metrics}')
+    if metrics is not None:
+        _check_file('metrics', Path(metrics))
     tag = f'torch_gsample-{next(_tags)}'
     report = JobReport(name)
     progress = _Progress(StatusStore(context), report, tag, interval)
@@ -132,18 +136,21 @@ def described(session: SparkSession, text: str) -> Iterator[None]:
 def operation(function: Function) -> Function:
     """Decorates a public function: checks arguments, describes jobs.
 
-    Arguments annotated with a plain type (:obj:`bool`, :obj:`int`,
-    :obj:`float`, :obj:`str`, or one of them or :obj:`None`) are checked before
-    a job runs.
+    Arguments annotated with types of ``_KINDS``, or a union of them, are
+    checked before a job runs.
     """
     signature = inspect.signature(function)
     hints = typing.get_type_hints(function)
     name = function.__name__
+    for parameter in signature.parameters.values():
+        if parameter.kind is parameter.VAR_KEYWORD:
+            (table,) = typing.get_args(hints[parameter.name])
+            hints.update(typing.get_type_hints(table))
 
     @functools.wraps(function)
     def checked(*args: Any, **kwargs: Any) -> Any:
         given = signature.bind(*args, **kwargs).arguments
-        _check_types(name, hints, given)
+        _check_types(name, hints, {**given, **kwargs})
         session = _session_of(given.values())
         if session is None:
             return function(*args, **kwargs)
@@ -213,6 +220,14 @@ def context_of(session: SparkSession) -> SparkContext | None:
         return None
 
 
+def parallelism(session: SparkSession) -> int:
+    """Returns the number of tasks that a cluster runs at once, if known."""
+    context = context_of(session)
+    if context is None:
+        return int(str(session.conf.get('spark.sql.shuffle.partitions')))
+    return context.defaultParallelism
+
+
 def _session_of(values: Any) -> SparkSession | None:
     """The session of the first frame among arguments or their parts."""
     for value in values:
@@ -229,32 +244,63 @@ def _session_of(values: Any) -> SparkSession | None:
     return None
 
 
-_KINDS: dict[Any, tuple[type, str]] = {
+_PLAIN: dict[Any, tuple[Any, str]] = {
     bool: (bool, 'a bool'),
     int: (Integral, 'an integer'),
     float: (Real, 'a number'),
     str: (str, 'a string'),
-    SparkSession: (SparkSession, 'a SparkSession'),
 }
-
-
-def _check_types(op: str, hints: dict[str, Any], given: Any) -> None:
-    for name, value in given.items():
-        kinds = typing.get_args(hints.get(name)) or (hints.get(name),)
-        plain = [kind for kind in kinds if kind is not type(None)]
-        if len(plain) != 1 or plain[0] not in _KINDS:
-            continue
-        if value is None and len(plain) < len(kinds):
-            continue
-        kind, text = _KINDS[plain[0]]
-        wrong = isinstance(value, bool) and kind is not bool
-        if wrong or not isinstance(value, kind):
-            raise TypeError(f"{op}: '{name}' must be {text} (got {value!r})")
-
-
-_HINTS = {
+#: How an argument of each annotated type is checked and named.
+_KINDS: dict[Any, tuple[Any, str]] = {
+    **_PLAIN,
+    Callable: (Callable, 'a function'),
+    ChunkedGraph: (ChunkedGraph, 'a ChunkedGraph'),
+    DataFrame: (DataFrame, 'a Spark DataFrame'),
+    Mapping: (Mapping, 'a dictionary'),
+    Path: (os.PathLike, 'a path'),
+    SparkSession: (SparkSession, 'a SparkSession'),
+    range: (range, 'a range'),
+    tuple: (tuple, 'a pair'),
+}
+_WATCH = {
     'session': SparkSession,
     'name': str,
     'interval': float,
     'metrics': str | None,
 }
+
+
+def _check_types(op: str, hints: dict[str, Any], given: Any) -> None:
+    for name, value in given.items():
+        hint = hints.get(name)
+        is_union = typing.get_origin(hint) in (typing.Union, types.UnionType)
+        every = typing.get_args(hint) if is_union else (hint,)
+        kinds = [typing.get_origin(k) or k for k in every]
+        if types.NoneType in kinds:
+            kinds.remove(types.NoneType)
+            if value is None:
+                continue
+        if all(k in _KINDS for k in kinds) and not _is_one(value, kinds):
+            rule = ' or '.join(_KINDS[kind][1] for kind in kinds)
+            plain = all(kind in _PLAIN for kind in kinds)
+            shown = plain or isinstance(value, (int, float, str))
+            got = repr(value) if shown else type(value).__name__
+            raise TypeError(f"{op}: '{name}' must be {rule} (got {got})")
+
+
+def _is_one(value: Any, kinds: list[Any]) -> bool:
+    if isinstance(value, bool):  # an Integral
+        return bool in kinds
+    if SparkSession in kinds and type(value).__name__ == 'SparkSession':
+        return True  # Spark Connect's is another class
+    return any(isinstance(value, _KINDS[kind][0]) for kind in kinds)
+
+
+def _check_file(name: str, path: Path) -> None:
+    """Checks that a file can be in a folder."""
+    if path.is_dir():
+        raise IsADirectoryError(f"watch: '{name}' is a folder (got {path})")
+    if not path.absolute().parent.is_dir():
+        raise FileNotFoundError(
+            f"watch: there is no folder for '{name}' (got {path})"
+        )

@@ -105,7 +105,7 @@ def key_error(op: str, text: str, *values: Column) -> Column:
     return F.raise_error(message)
 
 
-def key_names(op: str, key: str | Sequence[str]) -> list[str]:
+def key_names(op: str, name: str, key: str | Sequence[str]) -> list[str]:
     """Returns the columns of a key.
 
     Raises:
@@ -118,8 +118,8 @@ def key_names(op: str, key: str | Sequence[str]) -> list[str]:
         or not all(isinstance(name, str) for name in names)
     ):
         raise TypeError(
-            f'{op}: a key must be a column name or a list of them (got '
-            f'{key!r})'
+            f"{op}: a key in '{name}' must be a column name or a list of "
+            f'them (got {key!r})'
         )
     return [*names]
 
@@ -151,13 +151,3 @@ def check_columns(
                 f"{op}: '{name}' must have a column '{column}' (it has "
                 f'{frame.columns})'
             )
-
-
-def check_path(op: str, path: str) -> None:
-    """Checks the type of a path.
-
-    Raises:
-        TypeError: If it is not a string.
-    """
-    if not isinstance(path, str):
-        raise TypeError(f"{op}: 'path' must be a string (got {path!r})")

@@ -8,8 +8,10 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from torch_gsample.spark.frames import OWN, DataFrame, F
-from torch_gsample.spark.ids import VertexIds, assign_ids, check_session
-from torch_gsample.spark.keys import check_columns, check_frame, check_path
+from torch_gsample.spark.ids import VertexIds, assign_ids, check_kind
+from torch_gsample.spark.jobs import operation
+from torch_gsample.spark.keys import check_columns, check_frame
+from torch_gsample.spark.sample_arguments import check_edge_types
 
 EdgeType = tuple[str, str, str]
 
@@ -22,6 +24,7 @@ class EncodedGraph(NamedTuple):
     ids: VertexIds
 
 
+@operation
 def encode_graph(graph: Any, kind: str = 'dense') -> EncodedGraph:
     """Assigns int64 ids to a graph in the layout of GraphFrames.
 
@@ -64,6 +67,7 @@ def encode_graph(graph: Any, kind: str = 'dense') -> EncodedGraph:
     check_frame(op, 'edges', edges)
     check_columns(op, 'vertices', vertices, ['id'])
     check_columns(op, 'edges', edges, ['src', 'dst'])
+    check_kind(op, kind)
     ids = assign_ids(vertices, 'id', kind)
     return EncodedGraph(
         ids.encode(vertices, {'id': 'id'}),
@@ -72,6 +76,7 @@ def encode_graph(graph: Any, kind: str = 'dense') -> EncodedGraph:
     )
 
 
+@operation
 def read_graphalytics(
     session: SparkSession,
     path: str,
@@ -102,11 +107,6 @@ def read_graphalytics(
         TypeError: If an argument has the wrong type.
     """
     op = 'read_graphalytics'
-    check_session(op, session)
-    check_path(op, path)
-    for name, value in (('weighted', weighted), ('directed', directed)):
-        if not isinstance(value, bool):
-            raise TypeError(f"{op}: '{name}' must be a bool (got {value!r})")
     fields = 'src BIGINT, dst BIGINT' + ', weight DOUBLE' * weighted
     options = {'sep': ' ', 'mode': 'FAILFAST'}
     vertices = _read(op, session, f'{path}.v', schema='id BIGINT', **options)
@@ -120,6 +120,7 @@ def read_graphalytics(
     return vertices, edges
 
 
+@operation
 def read_snb(
     session: SparkSession, folder: str, edge_types: Sequence[EdgeType]
 ) -> tuple[dict[str, DataFrame], dict[EdgeType, DataFrame]]:
@@ -149,21 +150,16 @@ def read_snb(
         ValueError: If a file has other columns.
     """
     op = 'read_snb'
-    check_session(op, session)
-    check_path(op, folder)
     if isinstance(edge_types, str) or not isinstance(edge_types, Sequence):
         raise TypeError(
             f"{op}: 'edge_types' must be a list (got {edge_types!r})"
         )
+    check_edge_types(op, 'edge_types', edge_types)
     for edge_type in edge_types:
-        if not (
-            isinstance(edge_type, tuple)
-            and len(edge_type) == 3
-            and all(re.fullmatch(r'\w+', str(name)) for name in edge_type)
-        ):
+        if not all(re.fullmatch(r'\w+', name) for name in edge_type):
             raise TypeError(
-                f"{op}: 'edge_types' must hold triples of names (got "
-                f'{edge_type!r})'
+                f"{op}: 'edge_types' must hold names of letters, digits and "
+                f"'_' (got {edge_type!r})"
             )
     types = dict.fromkeys(t for e in edge_types for t in (e[0], e[2]))
     vertices = {t: _snb_table(op, session, folder, t, ['id']) for t in types}

@@ -72,7 +72,7 @@ def random_vertex(
     op = 'random_vertex'
     vertices, edges = checked_graph(op, vertices, edges)
     fraction = draws.checked_fraction(op, 'fraction', fraction)
-    seed = draws.checked_seed(seed)
+    seed = draws.checked_seed(op, seed)
 
     edges = _drawn(edges, ['src', 'dst'], seed, fraction)
     vertices = _drawn(vertices, ['id'], seed, fraction)
@@ -115,7 +115,7 @@ def random_edge(
     op = 'random_edge'
     vertices, edges = checked_graph(op, vertices, edges)
     fraction = draws.checked_fraction(op, 'fraction', fraction)
-    seed = draws.checked_seed(seed)
+    seed = draws.checked_seed(op, seed)
     edges = edges.where(draw_edges(edges, seed, draws.KEEP) < fraction)
     return _without_isolated(vertices, edges, keep_isolated=False)
 
@@ -170,7 +170,7 @@ def random_vertex_neighborhood(
     direction = draws.checked_direction(op, direction)
     keep_edges = draws.checked_keep_edges(op, keep_edges)
     fraction = draws.checked_fraction(op, 'fraction', fraction)
-    seed = draws.checked_seed(seed)
+    seed = draws.checked_seed(op, seed)
     near = {'out': ['src'], 'in': ['dst']}.get(direction, ['src', 'dst'])
     touched = _drawn(edges, near, seed, fraction, or_)
     kept = ends_of(touched)

@@ -1,5 +1,6 @@
 """Reads batches written by Spark for training."""
 
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -16,6 +17,7 @@ from torch_gsample.loader.epochs import OrderedBatches
 from torch_gsample.loader.numbering import number_of
 from torch_gsample.ops._check import count
 from torch_gsample.options import WorkerOptions, checked_names
+from torch_gsample.rng import check_key
 from torch_gsample.spark.shard_files import (
     RUN,
     PackedBatches,
@@ -65,6 +67,8 @@ class SampledParquetLoader(KeyedLoader):
     Raises:
         ImportError: If pyarrow is not installed.
         FileNotFoundError: If the folder does not exist or is incomplete.
+        IndexError: If ``sampler`` has a batch that does not exist.
+        TypeError: If an argument has the wrong type.
         ValueError: If an argument is out of range, or a file is damaged.
 
     An example is in :func:`neighbor_sample`.
@@ -88,6 +92,20 @@ class SampledParquetLoader(KeyedLoader):
         op = 'SampledParquetLoader'
         count(op, 'world_size', world_size)
         count(op, 'window', window)
+        if not isinstance(path, (str, os.PathLike)):
+            raise TypeError(f"{op}: 'path' must be a path (got {path!r})")
+        if transform is not None and not callable(transform):
+            raise TypeError(
+                f"{op}: 'transform' must be a function (got {transform!r})"
+            )
+        if not isinstance(drop_last, bool):
+            raise TypeError(
+                f"{op}: 'drop_last' must be a bool (got {drop_last!r})"
+            )
+        if seed is not None:
+            check_key(op, seed)
+        if not isinstance(wait, (int, float)) or isinstance(wait, bool):
+            raise TypeError(f"{op}: 'wait' must be a number (got {wait!r})")
         if not wait >= 0:
             raise ValueError(f"{op}: 'wait' must not be negative (got {wait})")
         if not 0 <= count(op, 'rank', rank, 0) < world_size:
@@ -186,6 +204,11 @@ class SampledBatchFiles(Dataset):
     def read(self, epoch: int, index: int) -> Data | HeteroData:
         """Returns a batch of an epoch."""
         packed = self.of(epoch)
+        if not 0 <= index < len(packed):
+            raise IndexError(
+                f"SampledParquetLoader: 'sampler' must hold batches in "
+                f'[0, {len(packed)}) (got {index})'
+            )
         table = packed.read(index)
         try:
             batch = _to_data(table, packed.facts)

@@ -25,7 +25,10 @@ from torch_gsample.spark.frames import (
     map_arrow,
     pa,
 )
+from torch_gsample.spark.jobs import operation, parallelism
 from torch_gsample.spark.prepared_parts import copy_parts, placed
+from torch_gsample.spark.run_folder import local_folder
+from torch_gsample.spark.sample_arguments import check_edge_types
 from torch_gsample.storage import ChunkedGraph
 from torch_gsample.storage.chunk_writer import (
     MIN_CHUNK_BYTES,
@@ -65,6 +68,7 @@ _PART = {
 }
 
 
+@operation
 def prepare_adjacency(
     edges: DataFrame | Mapping[EdgeType, DataFrame],
     path: str | Path,
@@ -114,20 +118,34 @@ def prepare_adjacency(
         ({None: 3}, {None: 2})
     """
     _check.count(_OP, 'chunk_bytes', chunk_bytes, MIN_CHUNK_BYTES)
-    by_type = edges if isinstance(edges, Mapping) else {None: edges}
-    if not by_type:
-        raise ValueError(f"{_OP}: 'edges' must have an edge type (got none)")
-    types = BatchTypes.of(None if None in by_type else list(by_type))  # type: ignore[arg-type]
+    known = [*edges] if isinstance(edges, Mapping) else None
+    if known is not None:
+        check_edge_types(_OP, 'edges', known)
+    types = BatchTypes.of(known)
     frames = [
         checked_relation(_OP, frame, weighted, timed)
-        for frame in by_type.values()
+        for frame in (
+            edges.values() if isinstance(edges, Mapping) else [edges]
+        )
     ]
-    with new_directories(Path(path)) as made:
+    least = _checked_sizes(types, num_nodes)
+    folder = local_folder(_OP, 'path', path)
+    if os.path.lexists(folder):
+        raise FileExistsError(
+            f"{_OP}: 'path' must not exist yet (got {str(path)!r})"
+        )
+    with new_directories(folder) as made:
         sizes, counts = counted(types, frames)
-        sizes = _checked_sizes(types, sizes, num_nodes)
+        for t, size in enumerate(least):
+            if size < sizes[t]:
+                raise ValueError(
+                    f"{_OP}: 'num_nodes' must be above all ids (got {size} "
+                    f'and the id {sizes[t] - 1})'
+                )
+        sizes = least or sizes
         meta = write_relations(made, types, frames, sizes, counts, chunk_bytes)
-        write_description(made, meta, Path(path))
-    return ChunkedGraph(path)
+        write_description(made, meta, folder)
+    return ChunkedGraph(folder)
 
 
 def write_relations(
@@ -174,26 +192,17 @@ def counted(
     return sizes, counts
 
 
-def _checked_sizes(
-    types: BatchTypes, sizes: list[int], num_nodes: Any
-) -> list[int]:
-    """Returns the given numbers of nodes, which must not be below these."""
+def _checked_sizes(types: BatchTypes, num_nodes: Any) -> list[int]:
+    """Returns the given number of nodes of each type, or an empty list."""
     if num_nodes is None:
-        return sizes
+        return []
     given = num_nodes if isinstance(num_nodes, Mapping) else {None: num_nodes}
     if set(given) != set(types.nodes):
         raise ValueError(
             f"{_OP}: 'num_nodes' must be for the node types {types.nodes} "
             f'(got {num_nodes!r})'
         )
-    for t, name in enumerate(types.nodes):
-        _check.count(_OP, 'num_nodes', given[name], 0)
-        if given[name] < sizes[t]:
-            raise ValueError(
-                f"{_OP}: 'num_nodes' must be above all ids (got {given[name]} "
-                f'and the id {sizes[t] - 1})'
-            )
-    return [given[name] for name in types.nodes]
+    return [_check.count(_OP, 'num_nodes', given[n], 0) for n in types.nodes]
 
 
 def _relation(
@@ -245,8 +254,9 @@ def _write(
         while data := table.read(1 << 24):
             checksum = crc32c(data, checksum)
     relation.checksum = checksum
-    for part in parts:
-        os.unlink(folder / part[0])
+    # Also those of attempts that failed, or were not needed.
+    for path in folder.glob(f'part-{relation.number}-*'):
+        path.unlink()
 
 
 def _write_parts(
@@ -260,7 +270,7 @@ def _write_parts(
     """Writes each range of destinations to a file, in its order."""
     order = ['dst', *(['time'] if 'time' in frame.columns else []), 'id']
     bytes_ = relation.num_edges * sum(relation.widths.values())
-    parallel = frame.sparkSession.sparkContext.defaultParallelism
+    parallel = parallelism(frame.sparkSession)
     most = -(-relation.num_edges // LEAST_EDGES)
     parts = max(-(-bytes_ // _PART_BYTES), min(parallel, most), 1)
     alignment = meta.alignment

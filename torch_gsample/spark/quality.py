@@ -28,6 +28,7 @@ from torch_gsample.spark.ranking import huge_groups, running_sum
 _LARGEST = 1 << 20
 
 
+@operation
 def sample_quality(
     original: tuple[DataFrame, DataFrame],
     sampled: tuple[DataFrame, DataFrame],
@@ -53,13 +54,14 @@ def sample_quality(
     op = 'sample_quality'
     pairs = []
     for name, graph in (('original', original), ('sampled', sampled)):
-        if not isinstance(graph, tuple) or len(graph) != 2:
+        if len(graph) != 2:
             raise TypeError(
                 f"{op}: '{name}' must be a pair of vertices and edges (got "
-                f'{type(graph).__name__})'
+                f'{len(graph)} items)'
             )
-        pairs.append(checked_graph(op, *graph))
-    seed = draws.checked_seed(seed)
+        names = f'{name}[0]', f'{name}[1]'
+        pairs.append(checked_graph(op, *graph, names=names))
+    seed = draws.checked_seed(op, seed)
     count(op, 'wedges', wedges)
     return SampleQuality(
         *(graph_properties(*p, wedges=wedges, seed=seed) for p in pairs)
@@ -101,7 +103,7 @@ def graph_properties(
     op = 'graph_properties'
     vertices, edges = checked_graph(op, vertices, edges)
     count(op, 'wedges', wedges)
-    seed = draws.checked_seed(seed)
+    seed = draws.checked_seed(op, seed)
     session = vertices.sparkSession
     with described(session, 'count vertices'):
         size = vertices.count()

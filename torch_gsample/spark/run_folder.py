@@ -18,6 +18,31 @@ from torch_gsample.storage.format import is_sealed, malformed, seal
 _VERSION = 1
 
 
+def local_folder(op: str, name: str, path: str | Path) -> Path:
+    """Returns a folder on a mounted file system; it need not exist.
+
+    Args:
+        op (str): The function, for errors.
+        name (str): The argument.
+        path (str or Path): Its value, a path or a ``file://`` URL.
+
+    Raises:
+        ValueError: If it is a URL of another kind, or a file.
+    """
+    protocol, _, rest = str(path).rpartition('://')
+    if protocol not in ('', 'file', 'local'):
+        raise ValueError(
+            f"{op}: '{name}' must be a folder on a file system with locks "
+            f'(got {str(path)!r})'
+        )
+    folder = Path(rest).expanduser().absolute()
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(
+            f"{op}: '{name}' must be a folder (got the file {str(path)!r})"
+        )
+    return folder
+
+
 @contextmanager
 def run_folder(
     op: str, path: str | Path, arguments: dict[str, Any]
@@ -36,13 +61,7 @@ def run_folder(
         ValueError: If its arguments differ (the error names the first one), or
             the file system has no locks.
     """
-    system, root = file_system(path)
-    if system.protocol not in ('file', ('file', 'local')):
-        raise ValueError(
-            f'{op}: the folder must be on a file system with locks (got '
-            f'{str(path)!r})'
-        )
-    folder = Path(root)
+    folder = local_folder(op, 'path', path)
     folder.mkdir(parents=True, exist_ok=True)
     lock = os.open(folder / 'lock', os.O_RDWR | os.O_CREAT, 0o666)
     try:
@@ -52,7 +71,9 @@ def run_folder(
             raise RuntimeError(
                 f'{op}: another driver writes to {str(folder)!r}'
             ) from error
-        _check_arguments(op, folder, json.loads(json.dumps(arguments)))
+        # Integers of NumPy are plain ones in the file.
+        plain = json.loads(json.dumps(arguments, default=int))
+        _check_arguments(op, folder, plain)
         yield folder
     finally:
         os.close(lock)

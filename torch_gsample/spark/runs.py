@@ -12,14 +12,24 @@ from typing import Any, Literal, TypedDict
 
 from typing_extensions import Unpack
 
+from torch_gsample import rng
 from torch_gsample.ops import _check
-from torch_gsample.spark.batches import SHARD_BYTES, EdgeType
-from torch_gsample.spark.frames import DataFrame, F, checked_frame
+from torch_gsample.spark.batches import (
+    SHARD_BYTES,
+    EdgeType,
+    checked_features,
+)
+from torch_gsample.spark.frames import DataFrame, digest
 from torch_gsample.spark.hops import neighbor_sample
+from torch_gsample.spark.jobs import operation
 from torch_gsample.spark.run_folder import (
     read_record,
     run_folder,
     write_record,
+)
+from torch_gsample.spark.sample_arguments import (
+    checked_arguments,
+    checked_relations,
 )
 from torch_gsample.spark.shard_files import (
     INDEX,
@@ -49,6 +59,7 @@ class SampleOptions(TypedDict, total=False):
     split: Literal['batches', 'nodes']
 
 
+@operation
 def sample_epochs(
     graph: ChunkedGraph,
     seeds: Seeds | Callable[[int], Seeds],
@@ -112,18 +123,24 @@ def sample_epochs(
         ...     [batch.n_id.tolist() for batch in SampledParquetLoader(run)]
         [[0, 1]]
     """
-    if not isinstance(graph, ChunkedGraph):
-        raise TypeError(
-            f"{_OP}: 'graph' must be a ChunkedGraph, see 'prepare_adjacency' "
-            f'(got {type(graph).__name__})'
-        )
     _check.count(_OP, 'epochs', epochs)
     _check.count(_OP, 'batches_per_job', batches_per_job)
-    if type(seed) is not int:
-        raise TypeError(f"{_OP}: 'seed' must be an integer (got {seed!r})")
+    _check.count(_OP, 'shard_bytes', shard_bytes)
+    rng.check_key(_OP, seed)
     unknown = {*options} - {*SampleOptions.__annotations__}
     if unknown:
         raise TypeError(f'{_OP}: unknown option {min(unknown)!r}')
+    types, _ = checked_relations(_OP, graph, fanouts)
+    checked_features(_OP, 'features', features, types)
+    checked_features(_OP, 'edge_features', edge_features, types)
+
+    def checked(own: Any) -> DataFrame:
+        return checked_arguments(
+            _OP, graph, own, fanouts, batch_size=batch_size, **options
+        ).seeds
+
+    if not callable(seeds):
+        checked(seeds)
     arguments = {
         'graph': f'{graph.meta.generation:016x}',
         'fanouts': _plain(fanouts),
@@ -135,9 +152,12 @@ def sample_epochs(
     }
     arguments.pop('split', None)  # samples do not depend on it
     with run_folder(_OP, path, arguments) as folder:
+        known: dict[str, Any] | None = None
         for epoch in range(epochs):
             own = seeds(epoch) if callable(seeds) else seeds
-            job = _Epoch(folder / f'epoch-{epoch}', epoch, _digest(own))
+            found = digest(checked(own), ['position', 'id', 'time'])
+            job = _Epoch(folder / f'epoch-{epoch}', epoch, found)
+            known = known or job.facts
             if job.is_done():
                 continue
             for batches in job.missing(batches_per_job, batch_size):
@@ -153,6 +173,7 @@ def sample_epochs(
                 )
                 try:
                     facts, rows = sample._to_write(features, edge_features)
+                    known = _same(facts, known)
                     shards = sample._write_shards(
                         str(job.folder), facts, rows, shard_bytes
                     )
@@ -174,22 +195,32 @@ class _Epoch:
     def __init__(self, folder: Path, epoch: int, seeds: list[int]):
         self.folder, self._seeds = folder, seeds
         folder.mkdir(exist_ok=True)
-        self._done: list[Any] = []
-        for path in sorted(folder.glob('done-*.json')):
-            record = read_record(_OP, path)
-            if record['seeds'] != seeds:
-                raise ValueError(
-                    f"{_OP}: 'seeds' must not change during epoch {epoch} "
-                    f'(got {seeds[0]} other seeds)'
-                )
-            self._done.append(record)
+        done = sorted(folder.glob('done-*.json'))
+        self._done: list[Any] = [read_record(_OP, path) for path in done]
+        self._packed: PackedBatches | None = None
+        if (folder / INDEX).exists():
+            self._packed = PackedBatches(str(folder))
+        before = [record['seeds'] for record in self._done]
+        if self._packed is not None:
+            before.append(self._packed.seeds)
+        if any(other not in (seeds, None) for other in before):
+            raise ValueError(
+                f"{_OP}: 'seeds' must not change during epoch {epoch} "
+                f'(got {seeds[0]} other seeds)'
+            )
+
+    @property
+    def facts(self) -> dict[str, Any] | None:
+        """The facts of the batches so far, if there are any."""
+        if self._packed is not None:
+            return self._packed.facts
+        return self._done[0]['facts'] if self._done else None
 
     def is_done(self) -> bool:
-        """Whether the epoch is complete; its index is read."""
-        if not (self.folder / INDEX).exists():
-            return False
-        PackedBatches(str(self.folder))
-        return True
+        """Whether the epoch is complete."""
+        if self._packed is not None:
+            self._sweep(self._packed.shards)
+        return self._packed is not None
 
     def missing(self, at_once: int, batch_size: int) -> Iterator[range]:
         """Yields the ranges of batches that have no record."""
@@ -217,7 +248,7 @@ class _Epoch:
         self._done.append(json.loads(json.dumps(fields)))
 
     def finish(self) -> None:
-        """Writes the index, and removes what is not in it."""
+        """Writes the index."""
         shards = [shard for record in self._done for shard in record['shards']]
         facts = self._done[0]['facts']
         for shard in shards:
@@ -231,23 +262,28 @@ class _Epoch:
                 )
         assert sum(len(s['bounds']) - 2 for s in shards) == num_batches(facts)
         system, root = file_system(self.folder)
-        write_index(system, root, facts, shards)
+        write_index(system, root, facts, shards, self._seeds)
+        self._sweep(shards)
+
+    def _sweep(self, shards: list[Any]) -> None:
+        """Removes what is not in the index."""
         kept = {INDEX, *(shard['file'] for shard in shards)}
         for path in self.folder.iterdir():
             if path.name not in kept:
                 path.unlink(missing_ok=True)
 
 
-def _digest(seeds: Seeds) -> list[int]:
-    """Returns the number of seeds, and a hash of all."""
-    frame = seeds[1] if isinstance(seeds, tuple) else seeds
-    frame = checked_frame(_OP, 'seeds', frame, ['position', 'id'])
-    wanted = [c for c in ('position', 'id', 'time') if c in frame.columns]
-    columns = [F.col(name).cast('bigint') for name in wanted]
-    row = frame.agg(
-        F.count(F.lit(1)), F.bit_xor(F.xxhash64(*columns))
-    ).collect()[0]
-    return [row[0], row[1] or 0]
+def _same(facts: dict[str, Any], known: Any) -> dict[str, Any]:
+    """Checks that batches have the types and widths of earlier ones."""
+    plain: dict[str, Any] = json.loads(json.dumps(facts))
+    for name, value in (known or plain).items():
+        if plain[name] != value:
+            raise ValueError(
+                f"{_OP}: 'seeds' and 'features' must have the same types and "
+                f'widths in the whole run: {name!r} was {value!r} (got '
+                f'{plain[name]!r})'
+            )
+    return plain
 
 
 def _plain(fanouts: Any) -> Any:

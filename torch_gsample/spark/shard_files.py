@@ -111,7 +111,11 @@ def _begin_of(group: Any) -> int:
 
 
 def write_index(
-    system: Any, folder: str, facts: dict[str, Any], shards: list[Any]
+    system: Any,
+    folder: str,
+    facts: dict[str, Any],
+    shards: list[Any],
+    seeds: list[int] | None = None,
 ) -> None:
     """Writes the index, which makes a folder complete.
 
@@ -120,11 +124,14 @@ def write_index(
         folder (str): The folder.
         facts (Dict[str, Any]): Of :meth:`BatchTypes.facts`.
         shards (List[Dict]): The results of :meth:`Shard.write`.
+        seeds (List[int], optional): The number and a hash of the seeds, to
+            compare.
     """
     fields = {
         'format': FORMAT,
         'version': VERSION,
         'facts': facts,
+        'seeds': seeds,
         'shards': sorted(shards, key=lambda shard: shard['first']),
     }
     put(system, f'{folder}/{INDEX}', seal(fields).encode())
@@ -151,6 +158,7 @@ class PackedBatches:
         self._system, self._root = file_system(path)
         fields = self._read_index()
         self.facts: dict[str, Any] = fields['facts']
+        self.seeds: list[int] | None = fields.get('seeds')
         self.shards: list[dict[str, Any]] = fields['shards']
         sizes = [len(shard['bounds']) - 2 for shard in self.shards]
         #: Number of batches of each shard, int64 ``[num_shards]``.

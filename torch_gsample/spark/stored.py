@@ -23,6 +23,7 @@ from torch_gsample.spark.frames import (
     pa,
     to_tensor,
 )
+from torch_gsample.spark.jobs import operation, parallelism
 from torch_gsample.spark.selection import Selection
 from torch_gsample.storage import ChunkedGraph
 from torch_gsample.storage.chunks import chunk_arrays
@@ -165,6 +166,7 @@ def _parts(length: Tensor) -> Iterator[slice]:
         first += count
 
 
+@operation
 def stored_edges(
     spark: SparkSession, graph: ChunkedGraph, edge_type: Any = None
 ) -> DataFrame:
@@ -185,6 +187,7 @@ def stored_edges(
         ``time``.
 
     Raises:
+        TypeError: If an argument has the wrong type.
         ValueError: If the relation does not exist.
 
     Example:
@@ -218,7 +221,7 @@ def stored_edges(
                 yield from _chunk_edges(own, number, chunk, [*kinds])
 
     chunks = len(relation.chunks)
-    parallel = max(min(4 * spark.sparkContext.defaultParallelism, chunks), 1)
+    parallel = max(min(4 * parallelism(spark), chunks), 1)
     parallel = max(parallel, graph.meta.sizes[relation.file] >> 27)
     schema = ', '.join(f'{name} {kind}' for name, kind in kinds.items())
     return map_arrow(spark.range(0, chunks, 1, parallel), read, schema)

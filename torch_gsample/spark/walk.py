@@ -4,6 +4,7 @@ import contextlib
 from dataclasses import fields
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,6 +17,7 @@ from torch_gsample.spark.frames import (
     DataFrame,
     F,
     checked_graph,
+    digest,
     pa,
 )
 from torch_gsample.spark.jobs import described, log, operation
@@ -23,6 +25,7 @@ from torch_gsample.spark.jvm_draws import draw, draw_edges
 from torch_gsample.spark.operators import SampledGraph, induced
 from torch_gsample.spark.ranking import huge_groups, running_sum
 from torch_gsample.spark.run_folder import (
+    local_folder,
     read_record,
     run_folder,
     write_record,
@@ -100,24 +103,31 @@ def random_walk(
     jump_probability = draws.checked_fraction(
         op, 'jump_probability', jump_probability
     )
-    seed = draws.checked_seed(seed)
+    seed = draws.checked_seed(op, seed)
+    if checkpoint is not None:
+        local_folder(op, 'checkpoint', checkpoint)
     graph: _Vertices
     if out_edges is None:
         graph = _SparkWalkGraph(vertices, edges, seed)
     else:
         graph = _StoredWalkGraph(vertices, _checked(edges, out_edges), seed)
-    arguments = {
+    arguments: dict[str, Any] = {
         'fraction': fraction,
         'walkers': walkers,
         'jump_probability': jump_probability,
         'seed': seed,
-        'vertices': graph.num_vertices,
         'out_edges': out_edges and f'{out_edges.meta.generation:016x}',
     }
     try:
         with contextlib.ExitStack() as stack:
             saved = None
             if checkpoint is not None:
+                with described(vertices.sparkSession, 'compare the graph'):
+                    arguments['vertices'] = digest(vertices, ['id'])
+                    if out_edges is None:
+                        arguments['edges'] = digest(
+                            edges, ['src', 'dst', 'id']
+                        )
                 folder = run_folder(op, checkpoint, arguments)
                 saved = _SavedWalk(stack.enter_context(folder))
             visited = visited_vertices(
@@ -157,11 +167,6 @@ class _SavedWalk:
 
 def _checked(edges: DataFrame, out_edges: ChunkedGraph) -> ChunkedGraph:
     """Checks a graph of one relation with edge ids for draws."""
-    if not isinstance(out_edges, ChunkedGraph):
-        raise TypeError(
-            f"random_walk: 'out_edges' must be a ChunkedGraph (got "
-            f'{type(out_edges).__name__})'
-        )
     if len(out_edges.meta.relations) != 1 or 'id' not in edges.columns:
         raise ValueError(
             "random_walk: 'out_edges' needs a column 'id' of 'edges' and one "

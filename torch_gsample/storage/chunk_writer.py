@@ -83,7 +83,7 @@ def new_directories(
                 sync(folder / name)
             os.chmod(folder, 0o777 & ~_umask())  # not mkdtemp's mode
         for folder, target in zip(made, targets, strict=True):
-            os.rename(folder, target)
+            _rename(folder, target)
             named.append(target)
             sync(target.parent)
         for target in others:
@@ -97,6 +97,18 @@ def new_directories(
         raise
     for owned in folders:
         owned.release()
+
+
+def _rename(folder: Path, target: Path) -> None:
+    try:
+        os.rename(folder, target)
+    except OSError as error:
+        if not os.path.lexists(target):
+            raise
+        raise FileExistsError(
+            f"ChunkedGraph.write: 'path' must not exist yet, but another "
+            f'process has just written it (got {target})'
+        ) from error
 
 
 def _remove_orphan(directory: Path, path: Path) -> None:

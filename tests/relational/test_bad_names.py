@@ -215,6 +215,17 @@ def test_a_time_that_a_file_cannot_give_is_named(tmp_path):
     refused(tmp_path, tmp_path, manifest, ValueError, match)
 
 
+def test_a_damaged_parquet_file_is_named(tmp_path):
+    folder = tmp_path / 'tables'
+    folder.mkdir()
+    file = folder / 'a.parquet'
+    pq.write_table(pa.table({'k': list(range(10_000))}), file)
+    data = bytearray(file.read_bytes())
+    data[100:3000] = bytes(2900)
+    file.write_bytes(data)
+    refused(tmp_path, folder, None, ValueError, r'from_tables: .*a\.parquet')
+
+
 DECLARED = """
     CREATE TABLE Person (Id INTEGER, Nr INTEGER, PRIMARY KEY (ID, nr));
     CREATE TABLE buy (who INTEGER, Nr INTEGER,

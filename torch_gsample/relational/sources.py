@@ -162,6 +162,7 @@ def connect(name: str, memory_limit: int, folder: str) -> Iterator[Any]:
         ImportError: If DuckDB or PyArrow is missing.
         MemoryError: If DuckDB needs more than ``memory_limit``.
         OSError: If a file cannot be read or written.
+        ValueError: If a file is damaged.
     """
     duckdb = import_duckdb()
     config = {
@@ -178,6 +179,8 @@ def connect(name: str, memory_limit: int, folder: str) -> Iterator[Any]:
             yield database
     except duckdb.IOException as error:
         raise OSError(f'{name}: {error}') from error
+    except duckdb.InvalidInputException as error:  # a damaged Parquet file
+        raise ValueError(f'{name}: {error}') from error
     except duckdb.OutOfMemoryException as error:
         raise MemoryError(
             f"{name}: 'memory_limit' must suffice for DuckDB (it got "

@@ -101,6 +101,7 @@ _PYG = {
     ),
     'sampling': (
         'test/data/lightning',
+        'test/llm/test_rag_loader',
         'test/loader',
         'test/nn/conv/test_pna_conv',
         'test/nn/models/test_basic_gnn',

@@ -101,6 +101,7 @@ _PYG = {
     ),
     'sampling': (
         'test/data/lightning',
+        'test/llm/test_rag_loader',
         'test/loader',
         'test/nn/conv/test_pna_conv',
         'test/nn/models/test_basic_gnn',
@@ -131,7 +132,7 @@ SUITES = {
     ),
     'tgm': Suite(
         repository='tgm-team/tgm',
-        revision='v0.1.0b1',
+        revision='5183dc9de1aa66457ad2744170b03dbc00d55fe4',
         paths=('test/unit/test_hooks', 'test/unit/test_data'),
         options=('-m', 'not gpu'),
         expected={
@@ -144,7 +145,7 @@ SUITES = {
     ),
     'pytorch-frame': Suite(
         repository='pyg-team/pytorch-frame',
-        revision='0.3.0',
+        revision='f6ff914e6668a48831be020b2b7f5db11f43089f',
         paths=('test/data',),
     ),
     'lightning': Suite(

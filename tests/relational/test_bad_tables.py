@@ -59,7 +59,7 @@ MANIFESTS = {
                 {'columns': ['who'], 'table': 'user'},
             ],
         ),
-        'must differ in their columns',
+        "'buy' must not use the name 'buy.who' again",
     ),
     'repeated key': (
         manifest_with('item', key='shelf'),
@@ -130,6 +130,22 @@ TIMES = {
     ),
     'infinite': ('TIMESTAMP', ["'infinity'"], 'must be finite .* in row 0'),
     'infinite text': ('VARCHAR', ["'infinity'"], 'must be a time'),
+    'a region': (
+        'VARCHAR',
+        ["'2024-01-01'", "'2024-01-01 00:00:00 Europe/Berlin'"],
+        "in ISO 8601.*Berlin' in row 1",
+    ),
+    'a word': ('VARCHAR', ["'epoch'"], "in ISO 8601.*'epoch' in row 0"),
+    'nanoseconds in a text': (
+        'VARCHAR',
+        ["'2024-01-01 00:00:00.1234567'"],
+        'in whole microseconds .*in row 0',
+    ),
+    'a far date': (
+        'DATE',
+        ["'2024-01-01'", "'500000-01-01'"],
+        "must be microseconds in int64 .got '500000-01-01' in row 1",
+    ),
     'beyond int64': (
         'HUGEINT',
         ['1', '9223372036854775808'],

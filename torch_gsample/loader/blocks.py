@@ -4,10 +4,12 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils.data import get_worker_info
 from torch_geometric.data import Data, HeteroData
 
 from torch_gsample.batch_edges import BatchEdges
 from torch_gsample.block import EAGER, Blocks
+from torch_gsample.loader.prefetch import in_prefetch_thread
 from torch_gsample.samplers.neighbor.node_wise import NeighborSampler
 
 
@@ -57,7 +59,9 @@ def add_blocks(batch: Any, is_known: bool) -> None:
     if len(lengths) != 1:
         return
     blocks = Blocks(edges, nodes)
-    if sum(sum(e.counts[2]) for e in edges.values()) >= EAGER:
+    # In the training thread, the first layer that reads them computes them.
+    ahead = in_prefetch_thread() or get_worker_info() is not None
+    if ahead and sum(sum(e.counts[2]) for e in edges.values()) >= EAGER:
         blocks.prepare()
     # Its kind of attribute was not queried yet: nothing is cached.
     own._mapping['blocks'] = blocks

@@ -14,12 +14,16 @@ from torch_gsample.relational.folder import TableFolder
 from torch_gsample.relational.keys import KeyTable
 from torch_gsample.relational.row_files import (
     dangling_file,
-    parquet,
     write_description,
     write_keys,
     write_values,
 )
-from torch_gsample.relational.sources import Source, open_source, quoted
+from torch_gsample.relational.sources import (
+    Source,
+    open_source,
+    parquet,
+    quoted,
+)
 from torch_gsample.relational.tables import (
     Staged,
     check_dangling,

@@ -14,11 +14,10 @@ from torch_gsample.relational.folder import TableFolder
 from torch_gsample.relational.row_files import (
     dangling_file,
     keys_file,
-    parquet,
     rows_file,
     write_description,
 )
-from torch_gsample.relational.sources import connect, literal
+from torch_gsample.relational.sources import connect, literal, parquet
 from torch_gsample.storage import ChunkedGraph
 from torch_gsample.storage.chunk_writer import sync
 from torch_gsample.storage.feature_write import FeatureWriter

@@ -8,11 +8,10 @@ from torch import Tensor
 
 from torch_gsample.relational.row_files import (
     keys_file,
-    parquet,
     read_description,
     rows_file,
 )
-from torch_gsample.relational.sources import import_duckdb
+from torch_gsample.relational.sources import import_duckdb, parquet
 from torch_gsample.relational.values import Values
 from torch_gsample.storage import ChunkedGraph, DiskFeatureStore, FeatureFile
 from torch_gsample.storage.replaced import read_whole

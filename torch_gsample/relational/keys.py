@@ -1,5 +1,6 @@
 """Maps keys of rows to integers, and foreign keys to edges."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,9 +12,37 @@ from torch import Tensor
 
 from torch_gsample.relational.schema import TableSchema
 from torch_gsample.relational.sources import Source, literal, quoted
-from torch_gsample.relational.times import NEVER, TimeColumn
+from torch_gsample.relational.times import (
+    INTEGERS,
+    NAIVE,
+    NEVER,
+    ZONED,
+    TimeColumn,
+)
 
 _ROWS = 1 << 18  # of a batch from DuckDB
+#: The first integer after which a floating-point number skips some.
+_EXACT = {'FLOAT': 1 << 24, 'DOUBLE': 1 << 53}
+
+
+def _staged(what: str, table: str) -> str:
+    """Returns the name of a temporary table.
+
+    Names of tables may differ only in case, which DuckDB ignores.
+    """
+    return quoted(f'{what} of {table.encode().hex()}')
+
+
+def _group(kind: str) -> str:
+    """Returns the types that values of a type can be compared with."""
+    if kind == 'VARCHAR' or re.fullmatch(r'ENUM\(.*\)', kind, re.DOTALL):
+        return 'text'
+    if (kind in NAIVE and kind != 'TIMESTAMP_NS') or kind == ZONED:
+        return 'time'
+    if kind in _EXACT:
+        return 'float'
+    whole = re.fullmatch(r'DECIMAL\([0-9]+,0\)|BOOLEAN', kind)
+    return 'integer' if whole or kind in INTEGERS else kind
 
 
 class KeyTable:
@@ -53,11 +82,11 @@ class KeyTable:
         self.timed = time is not None
         self.columns, self.first = columns, first
         self._database, self._known = source.database, known
-        self.sql = quoted(f'keys of {table}')
-        parts = [f'{quoted(c)} AS {k}' for k, c in self._named('k')]
+        self.sql = _staged('keys', table)
+        parts = [f'{self._exact(c)} AS {k}' for k, c in self._named('k')]
         for i, foreign in enumerate(schema.foreign_keys):
             named = enumerate(foreign.columns)
-            parts += [f'{quoted(c)} AS f{i}_{j}' for j, c in named]
+            parts += [f'{self._exact(c)} AS f{i}_{j}' for j, c in named]
         if time is not None:
             parts.append(f'{time.sql} AS time')
         self._execute(
@@ -76,6 +105,11 @@ class KeyTable:
         self.null_times = found[0] - found[1]
         if schema.key:
             self._check_keys(*found[2:])
+
+    def _exact(self, column: str) -> str:
+        # A collation, as NOCASE, could make a value equal to two keys.
+        text = ' COLLATE C' * (self.columns[column] == 'VARCHAR')
+        return f'{quoted(column)}{text}'
 
     def _named(self, prefix: str) -> list[tuple[str, str]]:
         return [(f'{prefix}{i}', c) for i, c in enumerate(self.schema.key)]
@@ -207,7 +241,7 @@ class KeyTable:
             TypeError: If the types of both keys cannot be compared.
         """
         self.check_types(number, parent)
-        name = quoted(f'edges {number} of {self.table}')
+        name = _staged(f'edges {number}', self.table)
         own, other = (f'coalesce({of}.time, {NEVER})' for of in 'cp')
         times = [own] * self.timed, [own] * self.timed + [other] * parent.timed
         columns = ['c.id AS child', 'p.id AS parent']
@@ -276,18 +310,38 @@ class KeyTable:
         """Checks that a foreign key and a key can be compared.
 
         Raises:
-            TypeError: If only one of them holds texts.
+            TypeError: If their types cannot be compared exactly.
+            ValueError: If a value is too large to compare an integer with a
+                floating-point number.
         """
         columns = self.schema.foreign_keys[number].columns
-        for column, other in zip(columns, parent.schema.key, strict=True):
-            kinds = self.columns[column], parent.columns[other]
-            texts = [kind == 'VARCHAR' or 'ENUM' in kind for kind in kinds]
-            if texts[0] != texts[1]:
+        for j, column in enumerate(columns):
+            kinds = self.columns[column], parent.columns[parent.schema.key[j]]
+            groups = {_group(kind) for kind in kinds} - {'"NULL"'}
+            if groups == {'integer', 'float'}:
+                self._check_exact(column, f'f{number}_{j}', kinds)
+            elif len(groups) > 1:
                 raise TypeError(
                     f'from_tables: column {column!r} of table {self.table!r} '
                     f'must have the type of the key of {parent.table!r}, '
                     f'{kinds[1]} (got {kinds[0]})'
                 )
+
+    def _check_exact(
+        self, column: str, name: str, kinds: tuple[str, str]
+    ) -> None:
+        """Checks that values are equal to one integer each."""
+        most = min(_EXACT.get(kind, 1 << 53) for kind in kinds)
+        found = self._one(
+            f'SELECT id, {name} FROM {self.sql} WHERE isfinite({name}::DOUBLE)'
+            f' AND abs({name}::DOUBLE) >= {most} ORDER BY id LIMIT 1'
+        )
+        if found is not None:
+            raise ValueError(
+                f'from_tables: column {column!r} of table {self.table!r} must '
+                f'be between -{most} and {most}, to compare {kinds[0]} with '
+                f'{kinds[1]} exactly (got {found[1]} in row {found[0]})'
+            )
 
     def key_rows(self) -> Any:
         """Returns the key of each row as an Arrow table; None without key."""
@@ -304,7 +358,7 @@ class KeyTable:
     @contextmanager
     def stored(self, query: str) -> Iterator[str]:
         """Creates a table with the rows of a query, in their order."""
-        name = quoted(f'rows of {self.table}')
+        name = _staged('rows', self.table)
         self._execute(f'CREATE TEMP TABLE {name} AS {query}')
         try:
             yield name

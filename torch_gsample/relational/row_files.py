@@ -13,7 +13,6 @@ import torch
 from torch_gsample.relational.keys import KeyTable
 from torch_gsample.relational.schema import TableSchema, checked_schema
 from torch_gsample.relational.schema import read_manifest as read_schema
-from torch_gsample.relational.sources import literal
 from torch_gsample.relational.values import ValueReader
 from torch_gsample.storage.feature_write import FeatureWriter
 from torch_gsample.storage.format import is_sealed, seal
@@ -78,12 +77,6 @@ def write_keys(folder: Path, tables: dict[str, KeyTable]) -> None:
         for j, key in enumerate(table.schema.foreign_keys):
             query = table.dangling(j, tables[key.table])
             table.copy_to(query, folder / dangling_file(i, j))
-
-
-def parquet(paths: list[Path]) -> str:
-    """Returns an SQL source of the rows of some files."""
-    names = ', '.join(literal(str(path)) for path in paths)
-    return f'read_parquet([{names}], hive_partitioning=false)'
 
 
 def write_description(folder: Path, fields: dict[str, Any]) -> None:

@@ -59,10 +59,16 @@ def read_manifest(manifest: Any) -> dict[str, TableSchema]:
 
     Raises:
         OSError: If the file cannot be read.
+        TypeError: If it is neither.
         ValueError: If the manifest is invalid; the error names the table.
     """
     name = 'manifest'
     if not isinstance(manifest, Mapping):
+        if not isinstance(manifest, str | Path):
+            raise TypeError(
+                "from_tables: 'manifest' must be a dictionary or a path (got "
+                f'{type(manifest).__name__})'
+            )
         path = Path(manifest)
         name = str(path)
         if path.stat().st_size > _LARGEST:
@@ -70,7 +76,7 @@ def read_manifest(manifest: Any) -> dict[str, TableSchema]:
                 f'from_tables: {path} must have at most {_LARGEST} bytes'
             )
         try:
-            manifest = json.loads(path.read_bytes())
+            manifest = json.loads(path.read_bytes(), object_pairs_hook=_once)
         except (ValueError, RecursionError) as error:
             raise ValueError(
                 f'from_tables: {path} must be JSON: {error}'
@@ -85,6 +91,16 @@ def read_manifest(manifest: Any) -> dict[str, TableSchema]:
         _text(table, f'a table of {name}'): _read_table(table, entry)
         for table, entry in tables.items()
     }
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Returns an object of JSON whose names are all different."""
+    out = dict(pairs)
+    if len(out) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f'the name {twice!r} occurs twice')
+    return out
 
 
 def _read_table(table: str, entry: Any) -> TableSchema:
@@ -121,8 +137,6 @@ def _foreign_keys(table: str, keys: Any) -> tuple[ForeignKey, ...]:
         if not columns:
             raise ValueError(f'from_tables: {what} must have columns')
         out.append(ForeignKey(columns, _text(key['table'], what)))
-    if len({key.name for key in out}) < len(out):
-        raise ValueError(f'from_tables: {what} must differ in their columns')
     return tuple(out)
 
 
@@ -130,7 +144,12 @@ def _names(value: Any, what: str) -> tuple[str, ...]:
     if value is None:
         return ()
     items = value if isinstance(value, list | tuple) else [value]
-    return tuple(_text(item, what) for item in items)
+    out = tuple(_text(item, what) for item in items)
+    if len(set(out)) < len(out):
+        raise ValueError(
+            f'from_tables: {what} must be different names (got {list(out)})'
+        )
+    return out
 
 
 def _text(value: Any, what: str) -> str:
@@ -156,8 +175,8 @@ def checked_schema(
         columns (Dict[str, List[str]]): The columns of each table.
 
     Raises:
-        ValueError: If a column or table is missing, or a foreign key does not
-            refer to the key of a table.
+        ValueError: If a column or table is missing, a foreign key does not
+            refer to the key of a table, or two have the same name.
     """
     out = {}
     for name, table in tables.items():
@@ -171,6 +190,64 @@ def checked_schema(
                 )
         keys = [_resolved(name, key, tables) for key in table.foreign_keys]
         out[name] = replace(table, foreign_keys=tuple(keys))
+    _check_names(out)
+    return out
+
+
+def _check_names(tables: Mapping[str, TableSchema]) -> None:
+    """Checks that relations, and entries of the report, differ in names."""
+    seen: set[Any] = set(tables)
+    for name, table in tables.items():
+        for key in table.foreign_keys:
+            names = (
+                f'{name}.{key.name}',
+                (name, key.name, key.table),
+                (key.table, f'rev_{key.name}', name),
+            )
+            for own in names:
+                if own in seen:
+                    raise ValueError(
+                        f"from_tables: 'foreign_keys' of table {name!r} must "
+                        f'not use the name {own!r} again; omit one of them '
+                        'in a manifest, or rename its columns or tables'
+                    )
+                seen.add(own)
+
+
+def same_case(
+    tables: Mapping[str, TableSchema], columns: Mapping[str, Iterable[str]]
+) -> dict[str, TableSchema]:
+    """Returns declared schemas with names as tables and columns have them.
+
+    Databases ignore case in declarations of keys.
+
+    Args:
+        tables (Dict[str, TableSchema]): The schema of each table.
+        columns (Dict[str, List[str]]): The columns of each table.
+    """
+    known = {name.lower(): name for name in tables}
+    spelled = {
+        name: {column.lower(): column for column in columns[name]}
+        for name in tables
+    }
+
+    def of(table: str, names: tuple[str, ...]) -> tuple[str, ...]:
+        own = spelled.get(table, {})
+        return tuple(own.get(name.lower(), name) for name in names)
+
+    out = {}
+    for name, table in tables.items():
+        keys = []
+        for key in table.foreign_keys:
+            other = key.table
+            if other not in tables:
+                other = known.get(other.lower(), other)
+            keys.append(
+                ForeignKey(of(name, key.columns), other, of(other, key.to))
+            )
+        out[name] = replace(
+            table, key=of(name, table.key), foreign_keys=tuple(keys)
+        )
     return out
 
 

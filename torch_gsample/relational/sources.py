@@ -5,6 +5,7 @@ All become tables of a DuckDB connection with bounded memory.
 
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +15,7 @@ from torch_gsample.relational.schema import (
     ForeignKey,
     TableSchema,
     read_manifest,
+    same_case,
 )
 from torch_gsample.relational.sqlite_tables import copy_sqlite
 
@@ -57,6 +59,33 @@ class Source:
         query = f'SELECT count(*) FROM {self.sql[table]}'
         return self.database.execute(query).fetchall()[0][0]
 
+    def refuse(self, table: str, column: str, wrong: str, rule: str) -> None:
+        """Raises an error if a condition is true in a row of a table.
+
+        Args:
+            table (str): The table.
+            column (str): The column that the condition is about.
+            wrong (str): The condition in SQL.
+            rule (str): What the column must satisfy, for the error.
+
+        Raises:
+            ValueError: If a row satisfies the condition, or a value cannot be
+                read.
+        """
+        what = f'from_tables: column {column!r} of table {table!r} {rule}'
+        query = (
+            'SELECT id, value FROM (SELECT row_number() OVER () - 1 AS id, '
+            f'{quoted(column)}::VARCHAR AS value, {wrong} AS wrong FROM '
+            f'{self.sql[table]}) WHERE wrong ORDER BY id LIMIT 1'
+        )
+        try:
+            found = self.database.execute(query).fetchall()
+        except import_duckdb().ConversionException as error:
+            raise ValueError(f'{what}: {error}') from error
+        if found:
+            row, value = found[0]
+            raise ValueError(f'{what} (got {value!r} in row {row})')
+
     def check_unchanged(self) -> None:
         """Raises an error if a file has changed since it was opened.
 
@@ -85,6 +114,14 @@ def literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
+def parquet(paths: list[Path]) -> str:
+    """Returns an SQL source of the rows of some files."""
+    # DuckDB reads a name as a pattern; a set of one character is itself.
+    plain = (re.sub(r'([*?\[])', r'[\1]', str(path)) for path in paths)
+    names = ', '.join(map(literal, plain))
+    return f'read_parquet([{names}], hive_partitioning=false)'
+
+
 @contextmanager
 def open_source(
     tables: Any, manifest: Any, memory_limit: int, folder: str
@@ -107,6 +144,11 @@ def open_source(
     known = None if manifest is None else read_manifest(manifest)
     with connect('from_tables', memory_limit, folder) as database:
         source = _open(database, tables, known)
+        if not source.schema:
+            raise ValueError(
+                'from_tables: there must be a table (got none in the '
+                f'manifest, or in {tables}: a folder has *.parquet files)'
+            )
         if source.num_bytes > _SMALL:
             database.execute('RESET threads')
         yield source
@@ -120,6 +162,7 @@ def connect(name: str, memory_limit: int, folder: str) -> Iterator[Any]:
         ImportError: If DuckDB or PyArrow is missing.
         MemoryError: If DuckDB needs more than ``memory_limit``.
         OSError: If a file cannot be read or written.
+        ValueError: If a file is damaged.
     """
     duckdb = import_duckdb()
     config = {
@@ -136,6 +179,8 @@ def connect(name: str, memory_limit: int, folder: str) -> Iterator[Any]:
             yield database
     except duckdb.IOException as error:
         raise OSError(f'{name}: {error}') from error
+    except duckdb.InvalidInputException as error:  # a damaged Parquet file
+        raise ValueError(f'{name}: {error}') from error
     except duckdb.OutOfMemoryException as error:
         raise MemoryError(
             f"{name}: 'memory_limit' must suffice for DuckDB (it got "
@@ -185,7 +230,7 @@ def _open(
     with path.open('rb') as file:
         head = file.read(16)
     if head.startswith(b'SQLite format 3\0'):
-        sql, schema = copy_sqlite(database, path)
+        sql, schema = copy_sqlite(database, path, known)
         return Source(database, sql, _replaced(schema, known), [path])
     if head[8:12] == b'DUCK':
         return _open_duckdb(database, path, known)
@@ -199,15 +244,13 @@ def _replaced(
     declared: dict[str, TableSchema], known: dict[str, TableSchema] | None
 ) -> dict[str, TableSchema]:
     """Returns the manifest's schemas if there is one, else declared ones."""
-    if known is None:
-        return declared
-    for name in known:
+    for name in known or ():
         if name not in declared:
             raise ValueError(
                 f'from_tables: table {name!r} of the manifest must exist '
                 f'(there are {sorted(declared)[:20]})'
             )
-    return known
+    return declared if known is None else known
 
 
 def _open_duckdb(
@@ -240,6 +283,12 @@ def _open_duckdb(
         elif kind == 'FOREIGN KEY' and other:
             key = ForeignKey(tuple(columns), other, tuple(others))
             foreign.setdefault(table, []).append(key)
+    columns: dict[str, list[str]] = {}
+    for table, column in database.execute(
+        'SELECT table_name, column_name FROM duckdb_columns() WHERE '
+        "database_name = 'source'"
+    ).fetchall():
+        columns.setdefault(table, []).append(column)
     schema = {
         name: TableSchema(
             tuple(keys.get(name, ())),
@@ -247,6 +296,7 @@ def _open_duckdb(
         )
         for name in names
     }
+    schema = same_case(schema, columns)
     return Source(database, sql, _replaced(schema, known), [path])
 
 
@@ -283,6 +333,8 @@ def _open_parquet(
     for name, paths in files.items():
         if known is not None and name not in known:
             continue
+        if not paths:
+            raise ValueError(f'from_tables: table {name!r} must have a file')
         first: Any = None
         for path in paths:
             try:
@@ -294,8 +346,7 @@ def _open_parquet(
             first = first or found
             _check_alike(name, paths[0], first, path, found)
         schema[name] = _declared_by(first.metadata or {}, name)
-        paths_sql = ', '.join(literal(str(path)) for path in paths)
-        sql[name] = f'read_parquet([{paths_sql}], hive_partitioning=false)'
+        sql[name] = parquet(paths)
     every = [path for name in sql for path in files[name]]
     return Source(database, sql, _replaced(schema, known), every)
 

@@ -4,26 +4,35 @@ Python's own SQLite module reads them, as DuckDB would download an extension.
 """
 
 import sqlite3
+from collections.abc import Container
 from pathlib import Path
 from typing import Any
 
-from torch_gsample.relational.schema import ForeignKey, TableSchema
+from torch_gsample.relational.schema import (
+    ForeignKey,
+    TableSchema,
+    same_case,
+)
 
 _ROWS = 1 << 16
+_HIDDEN = 1  # column of a virtual table
+#: Errors of Arrow; those of its own are `ValueError` and `TypeError`.
+_WRONG = TypeError, ValueError, OverflowError
 
 
 def copy_sqlite(
-    database: Any, path: Path
+    database: Any, path: Path, wanted: Container[str] | None = None
 ) -> tuple[dict[str, str], dict[str, TableSchema]]:
-    """Copies all tables in one consistent snapshot.
+    """Copies tables in one consistent snapshot.
 
     Args:
         database (duckdb.DuckDBPyConnection): The target.
         path (Path): The SQLite database.
+        wanted (Container[str], optional): The tables to copy; default: all.
 
     Returns:
         Tuple[Dict[str, str], Dict[str, TableSchema]]: SQL source of each
-        table, and its declared keys.
+        copied table, and the declared keys of all.
 
     Raises:
         OSError: If it is locked, or not a database.
@@ -43,12 +52,15 @@ def copy_sqlite(
                     "name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY rowid"
                 )
             ]
+            types = {name: _types(source, name) for name in names}
             schema = {name: _declared(source, name) for name in names}
+            source.text_factory = bytes  # Arrow checks that it is UTF-8
             sql = {}
             for i, name in enumerate(names):
-                sql[name] = f'sqlite_{i}'
-                _copy(source, database, name, sql[name])
-            return sql, schema
+                if wanted is None or name in wanted:
+                    sql[name] = f'sqlite_{i}'
+                    _copy(source, database, name, types[name], sql[name])
+            return sql, same_case(schema, types)
         finally:
             source.close()
     except sqlite3.Error as error:
@@ -77,23 +89,34 @@ def _declared(source: sqlite3.Connection, table: str) -> TableSchema:
     return TableSchema(tuple(c for _, c in key), foreign_keys=tuple(keys))
 
 
+def _types(source: sqlite3.Connection, table: str) -> dict[str, Any]:
+    """Returns the type of each column, including generated ones."""
+    info = source.execute(f'PRAGMA table_xinfo({_quoted(table)})')
+    return {row[1]: _type(row[2]) for row in info if row[6] != _HIDDEN}
+
+
 def _copy(
-    source: sqlite3.Connection, database: Any, table: str, to: str
+    source: sqlite3.Connection,
+    database: Any,
+    table: str,
+    types: dict[str, Any],
+    to: str,
 ) -> None:
     import pyarrow as pa
 
-    info = source.execute(f'PRAGMA table_info({_quoted(table)})').fetchall()
-    schema = pa.schema([(row[1], _type(row[2])) for row in info])
-    cursor = source.execute(f'SELECT * FROM {_quoted(table)}')
+    schema = pa.schema(list(types.items()))
+    columns = ', '.join(map(_quoted, types))
+    cursor = source.execute(f'SELECT {columns} FROM {_quoted(table)}')
 
     database.register('sqlite_rows', schema.empty_table())
     database.execute(f'CREATE TEMP TABLE {to} AS SELECT * FROM sqlite_rows')
     first = 0
     while rows := cursor.fetchmany(_ROWS):
-        columns = zip(*rows, strict=True)
         arrays = [
             _array(table, field, values, first)
-            for field, values in zip(schema, columns, strict=True)
+            for field, values in zip(
+                schema, zip(*rows, strict=True), strict=True
+            )
         ]
         first += len(rows)
         database.register('sqlite_rows', pa.table(arrays, schema=schema))
@@ -114,15 +137,28 @@ def _type(declared: str) -> Any:
 
 
 def _array(table: str, field: Any, values: Any, first: int) -> Any:
+    """Returns values of a column as an Arrow array of its type.
+
+    Raises:
+        TypeError: If one has another type.
+    """
     import pyarrow as pa
 
-    try:
+    def made(values: Any) -> Any:
+        # Arrow would cut the fraction of a float.
+        if field.type == pa.int64() and float in set(map(type, values)):
+            raise TypeError
         return pa.array(values, field.type)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+
+    try:
+        return made(values)
+    except _WRONG:
         for i, value in enumerate(values):
             try:
-                pa.array([value], field.type)
-            except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+                made([value])
+            except _WRONG:
+                if isinstance(value, bytes):
+                    value = value.decode('utf-8', 'backslashreplace')
                 raise TypeError(
                     f'from_tables: column {field.name!r} of table {table!r} '
                     f'must hold {field.type} (got {value!r} in row '

@@ -9,14 +9,20 @@ from torch_gsample.relational.sources import Source, quoted
 
 #: Time of a row whose time is null: no seed sees it.
 NEVER = (1 << 63) - 1
-_ZONED = 'TIMESTAMP WITH TIME ZONE'
-_NAIVE = 'TIMESTAMP', 'DATE', 'TIMESTAMP_S', 'TIMESTAMP_MS', 'TIMESTAMP_NS'
-_INTEGERS = (
+#: Types of times with and without a zone.
+ZONED = 'TIMESTAMP WITH TIME ZONE'
+NAIVE = 'TIMESTAMP', 'DATE', 'TIMESTAMP_S', 'TIMESTAMP_MS', 'TIMESTAMP_NS'
+#: Types of integers.
+INTEGERS = (
     'TINYINT SMALLINT INTEGER BIGINT UTINYINT USMALLINT UINTEGER UBIGINT '
     'HUGEINT UHUGEINT'
 ).split()
-#: Suffix of a text with a time zone.
-_OFFSET = r'(Z|[+-][0-9]{2}(:?[0-9]{2})?)$'
+#: A text in ISO 8601, of whole microseconds, and its time zone.
+_TEXT = (
+    r'[0-9]{4,6}-[0-9]{1,2}-[0-9]{1,2}'
+    r'([ T][0-9]{1,2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6}0*)?)?)?'
+)
+_OFFSET = r'(Z|[+-][0-9]{2}(:?[0-9]{2})?)'
 
 
 class TimeColumn:
@@ -41,7 +47,7 @@ class TimeColumn:
     def __init__(self, source: Source, table: str, column: str, kind: str):
         self._source, self._table, self._column = source, table, column
         name = quoted(column)
-        if kind in _INTEGERS:
+        if kind in INTEGERS:
             self.kind = 'integer'
             self.sql = f'try_cast({name} AS BIGINT)'
             self._refuse(
@@ -49,10 +55,15 @@ class TimeColumn:
                 f'{self.sql} IN ({NEVER}, {-NEVER - 1}))',
                 'must be in int64',
             )
-        elif kind in _NAIVE or kind == _ZONED:
-            self.kind = 'zoned' if kind == _ZONED else 'naive'
-            self.sql = f'epoch_us({name})'
+        elif kind in NAIVE or kind == ZONED:
+            self.kind = 'zoned' if kind == ZONED else 'naive'
+            to = kind if kind == ZONED else 'TIMESTAMP'
+            self.sql = f'epoch_us(try_cast({name} AS {to}))'
             self._refuse(f'NOT isfinite({name})', 'must be finite')
+            self._refuse(
+                f'{name} IS NOT NULL AND {self.sql} IS NULL',
+                'must be microseconds in int64',
+            )
             if kind == 'TIMESTAMP_NS':
                 self._refuse(
                     f'epoch_ns({name}) % 1000 <> 0',
@@ -68,7 +79,11 @@ class TimeColumn:
 
     def _read_text(self, name: str) -> None:
         """Reads texts in ISO 8601, either all with a time zone or none."""
-        zoned = f"regexp_matches({name}, '{_OFFSET}') AND length({name}) > 10"
+        zoned = f"regexp_full_match({name}, '{_TEXT}{_OFFSET}')"
+        self._refuse(
+            f"NOT regexp_full_match({name}, '{_TEXT}{_OFFSET}?')",
+            'must be a time in ISO 8601, in whole microseconds',
+        )
         counts = self._source.database.execute(
             f'SELECT count(*) FILTER ({zoned}), count({name}) '
             f'FROM {self._source.sql[self._table]}'
@@ -87,18 +102,7 @@ class TimeColumn:
         )
 
     def _refuse(self, wrong: str, rule: str) -> None:
-        name = quoted(self._column)
-        found = self._source.database.execute(
-            'SELECT id, value FROM (SELECT row_number() OVER () - 1 AS id, '
-            f'{name}::VARCHAR AS value, {wrong} AS wrong FROM '
-            f'{self._source.sql[self._table]}) WHERE wrong ORDER BY id LIMIT 1'
-        ).fetchall()
-        if found:
-            row, value = found[0]
-            raise ValueError(
-                f'from_tables: column {self._column!r} of table '
-                f'{self._table!r} {rule} (got {value!r} in row {row})'
-            )
+        self._source.refuse(self._table, self._column, wrong, rule)
 
 
 def check_alike(times: dict[str, Any]) -> None:

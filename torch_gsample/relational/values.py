@@ -83,9 +83,18 @@ class ValueReader:
         self.categories: dict[str, list[str]] = {}
         self.skipped: dict[str, str] = {}
         for name, kind in columns.items():
-            if kind in _NUMBERS or kind.startswith('DECIMAL'):
+            if kind.endswith(']'):  # a list of numbers, texts or times
+                self.skipped[name] = f'the type {kind}'
+            elif kind in _NUMBERS or kind.startswith('DECIMAL'):
                 self.names['num'].append(name)
             elif kind.startswith(_TIMES):
+                source.refuse(
+                    table,
+                    name,
+                    f'isfinite({quoted(name)}) AND '
+                    f'try_cast({quoted(name)} AS TIMESTAMP) IS NULL',
+                    'must be microseconds in int64',
+                )
                 self.names['stamp'].append(name)
             elif kind == 'VARCHAR' or kind.startswith('ENUM'):
                 self._read_text(name, max_categories, known)
@@ -101,8 +110,8 @@ class ValueReader:
             limit = '' if own else f'LIMIT {most + 1}'
             rows = self._source.database.execute(
                 f'SELECT DISTINCT {quoted(name)}::VARCHAR AS value FROM '
-                f'{self._source.sql[self._table]} WHERE value IS NOT NULL '
-                f'{limit}'
+                f'{self._source.sql[self._table]} WHERE {quoted(name)} IS '
+                f'NOT NULL {limit}'
             ).fetchall()
             found = sorted(value for (value,) in rows)
         if found is None or (len(found) > most and not own):

@@ -16,6 +16,7 @@ from torch_gsample.relational.schema import (
     read_manifest,
 )
 from torch_gsample.relational.sqlite_tables import copy_sqlite
+from torch_gsample.storage.duckdb_errors import duckdb_errors
 
 MANIFEST = 'manifest.json'
 _SMALL = 32 << 20  # bytes of data below which one thread is faster
@@ -120,6 +121,7 @@ def connect(name: str, memory_limit: int, folder: str) -> Iterator[Any]:
         ImportError: If DuckDB or PyArrow is missing.
         MemoryError: If DuckDB needs more than ``memory_limit``.
         OSError: If a file cannot be read or written.
+        ValueError: If a file is damaged.
     """
     duckdb = import_duckdb()
     config = {
@@ -130,17 +132,12 @@ def connect(name: str, memory_limit: int, folder: str) -> Iterator[Any]:
         'autoinstall_known_extensions': False,
         'autoload_known_extensions': False,
     }
-    try:
-        with duckdb.connect(config=config) as database:
-            database.execute("SET TimeZone = 'UTC'")
-            yield database
-    except duckdb.IOException as error:
-        raise OSError(f'{name}: {error}') from error
-    except duckdb.OutOfMemoryException as error:
-        raise MemoryError(
-            f"{name}: 'memory_limit' must suffice for DuckDB (it got "
-            f'{memory_limit} bytes): {error}'
-        ) from error
+    with (
+        duckdb_errors(name, memory_limit),
+        duckdb.connect(config=config) as database,
+    ):
+        database.execute("SET TimeZone = 'UTC'")
+        yield database
 
 
 def import_duckdb() -> Any:

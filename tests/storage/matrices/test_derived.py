@@ -8,6 +8,7 @@ import warnings
 import pytest
 import torch
 
+from tests.storage.disk import fill_a_disk
 from tests.storage.matrices import programs
 from torch_gsample.storage import ChunkedGraph
 from torch_gsample.storage.matrices import derived, scan
@@ -146,6 +147,13 @@ def test_a_folder_that_cannot_be_written_is_no_error(graph, monkeypatch):
     monkeypatch.setattr(derived, 'OwnedFolder', refused)
     assert torch.equal(squares(ChunkedGraph(graph.path)), want)
     assert files_of(graph) == []
+
+
+def test_a_disk_that_fills_while_rows_are_written_is_named(graph):
+    for limit in (200, 9_000):
+        fill_a_disk(limit, graph.write_rows)
+        assert {p.name for p in files_of(graph)} <= {'pointers.bin'}
+    graph.write_rows()
 
 
 def test_a_writer_that_fails_leaves_nothing(graph, monkeypatch):

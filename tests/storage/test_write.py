@@ -207,6 +207,23 @@ def test_a_graph_is_never_overwritten(tmp_path):
     assert files(tmp_path) == ['g']
 
 
+@pytest.mark.parametrize('more', [[], ['more']])
+def test_the_slower_of_two_writers_is_refused(tmp_path, more):
+    options = {'directories': [tmp_path / name for name in more]}
+    first, second = torch.tensor([[0], [1]]), torch.tensor([[1], [0]])
+
+    def batches():
+        ChunkedGraph.write(tmp_path / 'g', first, **options)
+        yield second
+
+    name = 'directories' if more else 'path'
+    with pytest.raises(FileExistsError, match=f"'{name}' must not exist yet"):
+        ChunkedGraph.write(tmp_path / 'g', batches(), num_nodes=2, **options)
+    ChunkedGraph(tmp_path / 'g').verify()
+    assert edges_of(ChunkedGraph(tmp_path / 'g'))['col'] == [1]
+    assert files(tmp_path) == ['g', *more]
+
+
 def write_small(folder):
     edges = torch.arange(4_000).view(2, 2_000) % 50
     ChunkedGraph.write(folder / 'g', edges, chunk_bytes=1_000)

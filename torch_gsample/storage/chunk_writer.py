@@ -5,6 +5,7 @@ the format of ``docs/storage.md`` goes out, or none.
 """
 
 import contextlib
+import errno
 import json
 import os
 import shutil
@@ -63,11 +64,7 @@ def new_directories(
         if target != path:
             _remove_orphan(target, path)
         if os.path.lexists(target):
-            name = 'path' if target == path else 'directories'
-            raise FileExistsError(
-                f'ChunkedGraph.write: {name!r} must not exist yet (got '
-                f'{target})'
-            )
+            raise _exists(target, path)
     folders: list[OwnedFolder] = []
     named: list[Path] = []
     try:
@@ -83,7 +80,12 @@ def new_directories(
                 sync(folder / name)
             os.chmod(folder, 0o777 & ~_umask())  # not mkdtemp's mode
         for folder, target in zip(made, targets, strict=True):
-            os.rename(folder, target)
+            try:
+                os.rename(folder, target)
+            except OSError as error:  # another writer was faster
+                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                    raise
+                raise _exists(target, path) from None
             named.append(target)
             sync(target.parent)
         for target in others:
@@ -97,6 +99,13 @@ def new_directories(
         raise
     for owned in folders:
         owned.release()
+
+
+def _exists(target: Path, path: Path) -> FileExistsError:
+    name = 'path' if target == path else 'directories'
+    return FileExistsError(
+        f'ChunkedGraph.write: {name!r} must not exist yet (got {target})'
+    )
 
 
 def _remove_orphan(directory: Path, path: Path) -> None:

@@ -79,6 +79,46 @@ extern "C" __attribute__((visibility("default"))) int64_t gsample_find_items(
   return find(offset, n, slot, num_blocks, data, marked, out, missing);
 }
 
+// Adds distinct blocks that are not cached. A hand moves around the slots,
+// clears marks and takes unmarked slots. A full cache refuses blocks that it
+// did not refuse recently.
+extern "C" __attribute__((visibility("default"))) void gsample_insert_blocks(
+    const int64_t* block,  // [n]; the last ones remain in a cache not yet full
+    int64_t n,
+    const char* from,  // [n * kBlockBytes]
+    int64_t capacity,  // positive
+    int64_t num_blocks,
+    int64_t most_refused,
+    int32_t* slot,      // [num_blocks] the slot of each block + 1, or 0
+    int64_t* held,      // [capacity] the block in each slot, or -1
+    uint8_t* marked,    // [capacity]
+    uint8_t* refused,   // [num_blocks]
+    int64_t* position,  // [2] of the hand; the number of refused blocks
+    char* data) {       // [capacity * kBlockBytes]
+  const bool is_full = held[capacity - 1] >= 0;
+  int64_t &hand = position[0], &num_refused = position[1];
+  for (int64_t i = is_full ? 0 : std::max(n - capacity, int64_t{0}); i < n;
+       ++i) {
+    if (is_full && !refused[block[i]]) {
+      if (++num_refused > most_refused) {
+        memset(refused, 0, num_blocks);
+        num_refused = 1;
+      }
+      refused[block[i]] = 1;
+      continue;
+    }
+    for (; marked[hand]; hand = (hand + 1) % capacity)
+      marked[hand] = 0;
+    if (held[hand] >= 0)
+      slot[held[hand]] = 0;
+    held[hand] = block[i];
+    slot[block[i]] = static_cast<int32_t>(hand + 1);
+    memcpy(data + hand * gsample::kBlockBytes, from + i * gsample::kBlockBytes,
+           gsample::kBlockBytes);
+    hand = (hand + 1) % capacity;
+  }
+}
+
 // Finds runs of edges whose items lie in one block of one chunk; returns the
 // number of runs.
 extern "C" __attribute__((visibility("default"))) int64_t gsample_find_runs(

@@ -18,11 +18,18 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import torch
 from torch_geometric.nn import GraphSAGE
 from torch_geometric.sampler import NodeSamplerInput
 
 from torch_gsample.owned_folder import remove_leftovers
+from torch_gsample.relational import (
+    TableFolder,
+    append_tables,
+    convert_tables,
+)
 from torch_gsample.storage import (
     ChunkedGraph,
     FeatureFile,
@@ -98,6 +105,43 @@ def run_inference(folder: Path) -> torch.Tensor:
     return file[:]
 
 
+TABLES = {
+    'user': {'key': 'name'},
+    'post': {
+        'key': 'id',
+        'foreign_keys': [{'columns': 'who', 'table': 'user'}],
+    },
+}
+
+
+def make_tables(top: Path) -> None:
+    """Writes users and posts, and further ones; some users come late."""
+    for part, users, posts in (
+        ('first', range(50), range(3_000)),
+        ('second', range(50, 60), range(3_000, 4_000)),
+    ):
+        (folder := top / part).mkdir()
+        post = {'id': posts, 'who': [i % 57 for i in posts]}
+        pq.write_table(pa.table({'name': users}), folder / 'user.parquet')
+        pq.write_table(pa.table(post), folder / 'post.parquet')
+
+
+def write_tables(folder: Path) -> torch.Tensor:
+    """Converts tables and appends rows, unless they are there."""
+    path, top = folder / 'out', folder.parent
+    options = {'memory_limit': '128MiB', 'chunk_bytes': 4096}
+    if not path.exists():
+        convert_tables(path, top / 'first', {'tables': TABLES}, **options)
+    if TableFolder(path).version == 0:
+        append_tables(path, top / 'second', memory_limit='128MiB')
+    found = TableFolder(path)
+    found.graph.verify()
+    sampler = RandomReadSampler(found.graph, [-1], seed=0)
+    seeds = NodeSamplerInput(None, torch.arange(60), input_type='user')
+    out = sampler.sample_from_nodes(seeds)
+    return torch.cat([*out.row.values(), *out.edge.values()])
+
+
 #: Processes to kill, and their files after a complete run.
 KINDS: dict[str, tuple[Callable[[Path], torch.Tensor], set[str]]] = {
     'graph': (write_graph, {'out', 'more'}),
@@ -105,9 +149,10 @@ KINDS: dict[str, tuple[Callable[[Path], torch.Tensor], set[str]]] = {
     'sampler': (sample_epoch, set()),
     'sums': (compute_sums, {'out', 'out.derived'}),
     'inference': (run_inference, {'out'}),
+    'tables': (write_tables, {'out'}),
 }
 #: Those that are killed when they are done leave a folder to the next one.
-WRITERS = 'graph', 'features', 'sums'
+WRITERS = 'graph', 'features', 'sums', 'tables'
 
 
 def kill(kind: str, times: int, seed: int = 0) -> int:
@@ -121,6 +166,7 @@ def kill(kind: str, times: int, seed: int = 0) -> int:
     with tempfile.TemporaryDirectory() as top:
         options = {'chunk_bytes': 1 << 14}
         ChunkedGraph.write(f'{top}/graph', EDGES, **options).write_rows()
+        make_tables(Path(top))
         (whole := Path(top, 'whole')).mkdir()
         start = time.perf_counter()
         want = work(whole)

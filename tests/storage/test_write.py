@@ -4,6 +4,7 @@ import csv
 import functools
 import os
 import re
+import shutil
 import signal
 import sys
 
@@ -207,6 +208,23 @@ def test_a_graph_is_never_overwritten(tmp_path):
     assert files(tmp_path) == ['g']
 
 
+@pytest.mark.parametrize('more', [[], ['more']])
+def test_the_slower_of_two_writers_is_refused(tmp_path, more):
+    options = {'directories': [tmp_path / name for name in more]}
+    first, second = torch.tensor([[0], [1]]), torch.tensor([[1], [0]])
+
+    def batches():
+        ChunkedGraph.write(tmp_path / 'g', first, **options)
+        yield second
+
+    name = 'directories' if more else 'path'
+    with pytest.raises(FileExistsError, match=f"'{name}' must not exist yet"):
+        ChunkedGraph.write(tmp_path / 'g', batches(), num_nodes=2, **options)
+    ChunkedGraph(tmp_path / 'g').verify()
+    assert edges_of(ChunkedGraph(tmp_path / 'g'))['col'] == [1]
+    assert files(tmp_path) == ['g', *more]
+
+
 def write_small(folder):
     edges = torch.arange(4_000).view(2, 2_000) % 50
     ChunkedGraph.write(folder / 'g', edges, chunk_bytes=1_000)
@@ -264,6 +282,59 @@ def test_broken_edge_files_are_named(tmp_path, message):
     with pytest.raises(kinds, match=re.escape(message)):
         ChunkedGraph.write(tmp_path / 'g', path, **options)
     assert files(tmp_path) == ['e.csv']
+
+
+def damaged_files(tmp_path):
+    """Files that DuckDB or NumPy refuses, and the kind of error."""
+    plain = tmp_path / 'plain.parquet'
+    pq.write_table(pa.table({'a': range(3_000), 'b': range(3_000)}), plain)
+    data = bytearray(plain.read_bytes())
+    foot = bytearray(data)
+    foot[-60:-30] = b'\xff' * 30
+    lines = [f'{i},{i}' for i in range(30_000)]
+    lines[25_000] = '1,z'  # behind the rows that decide a column's type
+    return {
+        'cut.parquet': (bytes(data[:900]), ValueError),
+        'foot.parquet': (bytes(foot), ValueError),
+        'empty.parquet': (b'', ValueError),
+        'late.csv': ('\n'.join(['a,b', *lines]).encode(), ValueError),
+        'text.gz': (b'no gzip' * 99, OSError),
+        'empty.npy': (b'', ValueError),
+    }
+
+
+def test_damaged_edge_files_are_named(tmp_path):
+    for name, (data, kind) in damaged_files(tmp_path).items():
+        path = tmp_path / name
+        path.write_bytes(data)
+        with pytest.raises(kind, match=rf'^ChunkedGraph.write: {path}: '):
+            ChunkedGraph.write(tmp_path / 'g', path)
+        path.unlink()
+    assert files(tmp_path) == ['plain.parquet']
+
+
+def test_edges_beyond_the_memory_of_duckdb_are_named(tmp_path):
+    path = tmp_path / 'e.parquet'
+    pq.write_table(pa.table({n: range(200_000) for n in 'ab'}), path)
+    limit = 6 * 4096
+    with pytest.raises(MemoryError, match=rf"{path}: 'memory_limit' must"):
+        ChunkedGraph.write(
+            tmp_path / 'g', path, chunk_bytes=4096, memory_limit=limit
+        )
+    assert files(tmp_path) == ['e.parquet']
+
+
+def test_a_graph_larger_than_its_disk_is_refused_at_once(
+    tmp_path, monkeypatch
+):
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(
+        shutil, 'disk_usage', lambda path: usage._replace(free=7_000)
+    )
+    with pytest.raises(OSError, match=r'1000 nodes needs .* \(free: 7000\)'):
+        ChunkedGraph.write(tmp_path / 'g', EDGES, num_nodes=1_000)
+    assert files(tmp_path) == []
+    ChunkedGraph.write(tmp_path / 'g', EDGES, num_nodes=800)
 
 
 EDGES = torch.tensor([[0], [1]])

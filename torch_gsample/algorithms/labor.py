@@ -107,12 +107,11 @@ def labor(
             value = edge_values(sub)
         if steps:
             pi = importance_of(sub, k, steps, value)
-        p = inclusion(sub, k, pi, value)
-        values = sub.values()
+        S, p = sample_by(sub, inclusion(sub, k, pi, value), draw)
+        values = S.values()
         if not values.is_floating_point():  # probabilities are fractions
             values = values.to(torch.get_default_dtype())
-        values = values / p.to(values.dtype)
-        S = sample_by(sub.with_value(values), p, draw)
+        S = S.with_value(values / p.to(values.dtype))
         if normalize:
             S = S.div(S.sum(dim=0), dim=0)
         layers.append(S)

@@ -18,6 +18,7 @@ from torch_gsample.relational.schema import (
     same_case,
 )
 from torch_gsample.relational.sqlite_tables import copy_sqlite
+from torch_gsample.storage.duckdb_errors import duckdb_errors
 
 MANIFEST = 'manifest.json'
 _SMALL = 32 << 20  # bytes of data below which one thread is faster
@@ -173,19 +174,12 @@ def connect(name: str, memory_limit: int, folder: str) -> Iterator[Any]:
         'autoinstall_known_extensions': False,
         'autoload_known_extensions': False,
     }
-    try:
-        with duckdb.connect(config=config) as database:
-            database.execute("SET TimeZone = 'UTC'")
-            yield database
-    except duckdb.IOException as error:
-        raise OSError(f'{name}: {error}') from error
-    except duckdb.InvalidInputException as error:  # a damaged Parquet file
-        raise ValueError(f'{name}: {error}') from error
-    except duckdb.OutOfMemoryException as error:
-        raise MemoryError(
-            f"{name}: 'memory_limit' must suffice for DuckDB (it got "
-            f'{memory_limit} bytes): {error}'
-        ) from error
+    with (
+        duckdb_errors(name, memory_limit),
+        duckdb.connect(config=config) as database,
+    ):
+        database.execute("SET TimeZone = 'UTC'")
+        yield database
 
 
 def import_duckdb() -> Any:

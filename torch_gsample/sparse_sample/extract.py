@@ -118,6 +118,11 @@ def masked(matrix: M, mask: Tensor) -> M:
             f'edges (got {mask.dtype} of shape {list(mask.shape)})'
         )
     check_device('masked', matrix.device, mask)
+    return with_edges(matrix, *selected_edges(matrix, mask))
+
+
+def selected_edges(matrix: M, mask: Tensor) -> tuple[Tensor, Tensor]:
+    """Returns the pointers and the CSC positions of the edges of a mask."""
     layout = matrix.csc
     if layout.edge_id is not None:
         mask = mask[layout.edge_id]
@@ -130,7 +135,7 @@ def masked(matrix: M, mask: Tensor) -> M:
         indptr = torch.cat([first, mask.cumsum(0)])[start]
     else:  # without a vector of all edges
         indptr = torch.searchsorted(edge, start)
-    return with_edges(matrix, indptr.to(layout.indptr.dtype), edge)
+    return indptr.to(layout.indptr.dtype), edge
 
 
 def with_edges(matrix: M, indptr: Tensor, edge: Tensor) -> M:

@@ -11,8 +11,11 @@ from torch_gsample.ops.features import select_rows
 from torch_gsample.ops.labor import labor_scale
 from torch_gsample.rng import current_program
 from torch_gsample.sparse_sample import reduce
-from torch_gsample.sparse_sample.extract import masked
-from torch_gsample.sparse_sample.ids import row_of_edge
+from torch_gsample.sparse_sample.extract import (
+    selected_edges,
+    with_edges,
+)
+from torch_gsample.sparse_sample.ids import ids_at, row_of_edge
 from torch_gsample.sparse_sample.parts import M, Parts
 from torch_gsample.sparse_sample.repeat import repeat_while
 
@@ -41,7 +44,7 @@ def labor_sample(matrix: M, k: int, importance: Tensor | None = None) -> M:
     Raises:
         ValueError: If ``k`` or an importance is not positive.
     """
-    return sample_by(matrix, inclusion(matrix, k, importance))
+    return sample_by(matrix, inclusion(matrix, k, importance))[0]
 
 
 def inclusion(
@@ -120,7 +123,7 @@ def edge_values(matrix: Parts) -> Tensor:
 
 def sample_by(
     matrix: M, probs: Tensor, draw: tuple[Tensor, int] | None = None
-) -> M:
+) -> tuple[M, Tensor]:
     """Selects each edge with its probability, with one draw per row.
 
     Args:
@@ -129,10 +132,16 @@ def sample_by(
             selected if the draw of its row in ``[0, 1)`` is below.
         draw (Tuple[torch.Tensor, int], optional): Key and id of the draw;
             default: the next one of the program.
+
+    Returns:
+        Tuple[SparseSample, torch.Tensor]: The selected edges and their
+        probabilities.
     """
     key, call_id = current_program() if draw is None else draw
     draws = ops.random_uniform(row_of_edge(matrix), key=key, call_id=call_id)
-    return masked(matrix, draws < probs)
+    indptr, edge = selected_edges(matrix, draws < probs)
+    probs = select_rows(probs, ids_at(matrix.csc.edge_id, edge))
+    return with_edges(matrix, indptr, edge), probs
 
 
 def _scale(

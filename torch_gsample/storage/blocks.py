@@ -72,10 +72,10 @@ class BlockCache:
         self._slot = page_aligned(4 * num_blocks).view(np.int32)
         self._block = np.full(self.capacity, -1)
         self._marked = np.zeros(self.capacity, bool)
-        self._hand = 0
-        # Blocks that a full cache did not take, and their number.
-        self._refused = page_aligned(num_blocks).view(bool)
-        self._num_refused = 0
+        # Blocks that a full cache did not take.
+        self._refused = page_aligned(num_blocks)
+        # The hand's position, and the number of refused blocks.
+        self._position = np.zeros(2, np.int64)
 
     def find(self, offset: np.ndarray, out: np.ndarray) -> np.ndarray:
         """Copies items of cached blocks, and marks these blocks.
@@ -121,42 +121,23 @@ class BlockCache:
             block (numpy.ndarray): int64 ``[n]``.
             data (numpy.ndarray): uint8 ``[n * BLOCK]``.
         """
-        data = data.reshape(-1, BLOCK)
-        if self.capacity > 0 and self._block[-1] >= 0:
-            is_known = self._refused[block]
-            self._refuse(block[~is_known])
-            block, data = block[is_known], data[is_known]
-        count = min(len(block), self.capacity)
-        if count == 0:
+        if self.capacity == 0:
             return
-        block, data = block[-count:], data[-count:]
-        slot = self._take(count)
-        old = self._block[slot]
-        self._slot[old[old >= 0]] = 0
-        self._block[slot] = block
-        self._slot[block] = slot + 1
-        self.data.reshape(-1, BLOCK)[slot] = data
-
-    def _refuse(self, block: np.ndarray) -> None:
-        self._num_refused += len(block)
-        if self._num_refused > _REFUSED * self.capacity:
-            self._refused[:] = False
-            self._num_refused = len(block)
-        self._refused[block] = True
-
-    def _take(self, count: int) -> np.ndarray:
-        order = np.roll(np.arange(self.capacity), -self._hand)
-        spared = self._marked[order]
-        free = order[~spared]
-        if len(free) < count:  # all marks are cleared
-            self._marked[:] = False
-            free = np.concatenate([free, order[spared]])[:count]
-        else:
-            free = free[:count]
-            end = int(np.flatnonzero(order == free[-1])[0])
-            self._marked[order[:end]] = False
-        self._hand = (int(free[-1]) + 1) % self.capacity
-        return free
+        block = np.ascontiguousarray(block, np.int64)
+        functions().gsample_insert_blocks(
+            pointer(block),
+            ctypes.c_int64(len(block)),
+            pointer(data),
+            ctypes.c_int64(self.capacity),
+            ctypes.c_int64(len(self._slot)),
+            ctypes.c_int64(_REFUSED * self.capacity),
+            pointer(self._slot),
+            pointer(self._block),
+            pointer(self._marked),
+            pointer(self._refused),
+            pointer(self._position),
+            pointer(self.data),
+        )
 
 
 class BlockReader:

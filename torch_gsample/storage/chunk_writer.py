@@ -5,6 +5,7 @@ the format of ``docs/storage.md`` goes out, or none.
 """
 
 import contextlib
+import errno
 import json
 import os
 import shutil
@@ -63,11 +64,7 @@ def new_directories(
         if target != path:
             _remove_orphan(target, path)
         if os.path.lexists(target):
-            name = 'path' if target == path else 'directories'
-            raise FileExistsError(
-                f'ChunkedGraph.write: {name!r} must not exist yet (got '
-                f'{target})'
-            )
+            raise _exists(target, path)
     folders: list[OwnedFolder] = []
     named: list[Path] = []
     try:
@@ -83,7 +80,12 @@ def new_directories(
                 sync(folder / name)
             os.chmod(folder, 0o777 & ~_umask())  # not mkdtemp's mode
         for folder, target in zip(made, targets, strict=True):
-            _rename(folder, target)
+            try:
+                os.rename(folder, target)
+            except OSError as error:  # another writer was faster
+                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                    raise
+                raise _exists(target, path) from None
             named.append(target)
             sync(target.parent)
         for target in others:
@@ -99,16 +101,11 @@ def new_directories(
         owned.release()
 
 
-def _rename(folder: Path, target: Path) -> None:
-    try:
-        os.rename(folder, target)
-    except OSError as error:
-        if not os.path.lexists(target):
-            raise
-        raise FileExistsError(
-            f"ChunkedGraph.write: 'path' must not exist yet, but another "
-            f'process has just written it (got {target})'
-        ) from error
+def _exists(target: Path, path: Path) -> FileExistsError:
+    name = 'path' if target == path else 'directories'
+    return FileExistsError(
+        f'ChunkedGraph.write: {name!r} must not exist yet (got {target})'
+    )
 
 
 def _remove_orphan(directory: Path, path: Path) -> None:

@@ -41,6 +41,7 @@ def functions() -> Any:
     out.gsample_number_rows.restype = None
     out.gsample_copy_runs.restype = out.gsample_copy_rows.restype = None
     out.gsample_concat_ranges.restype = None
+    out.gsample_insert_blocks.restype = None
     return out
 
 

@@ -4,12 +4,15 @@ Parquet, CSV or ``.npy`` files come in; a :class:`GraphSource` goes out.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from torch_gsample.storage.duckdb_errors import duckdb_errors
 from torch_gsample.storage.sources import (
     Edges,
     GraphSource,
@@ -54,20 +57,33 @@ def file_source(
         memory_limit (int): Bytes that DuckDB may use.
         folder (Path): DuckDB's temporary folder.
         progress (bool): Whether to show progress.
+
+    Raises:
+        ImportError: If DuckDB or PyArrow is missing.
+        MemoryError: If DuckDB needs more than ``memory_limit``.
+        OSError: If a file cannot be read.
+        TypeError: If a column has another type.
+        ValueError: If a file is damaged; the error names it.
     """
     database = _connect(memory_limit, folder, progress)
     by_type = data if isinstance(data, dict) else {None: data}
-    tables = {
-        edge_type: _Table(
-            database, as_paths(paths) or [], columns, weight_attr, time_attr
-        )
-        for edge_type, paths in by_type.items()
-    }
+    tables: dict[Any, _Table] = {}
     sizes: dict[Any, int] = {}
-    for edge_type, table in tables.items():
+    for edge_type, given in by_type.items():
+        paths = as_paths(given) or []
+        files = ', '.join(map(str, paths))
         ends = (edge_type[0], edge_type[2]) if edge_type else (None, None)
-        for node_type, largest in zip(ends, table.largest(), strict=True):
+        errors = partial(
+            duckdb_errors, 'ChunkedGraph.write', memory_limit, files
+        )
+        with errors():
+            table = _Table(
+                database, paths, columns, weight_attr, time_attr, errors
+            )
+            found = table.largest()
+        for node_type, largest in zip(ends, found, strict=True):
             sizes[node_type] = max(sizes.get(node_type, 0), largest + 1)
+        tables[edge_type] = table
     if isinstance(num_nodes, dict):
         sizes.update(num_nodes)
     elif num_nodes is not None:
@@ -107,8 +123,10 @@ class _Table:
         columns: tuple[str, str] | None,
         weight_attr: str | None,
         time_attr: str | None,
+        errors: Callable[[], AbstractContextManager[None]],
     ):
         self._database, self._paths = database, paths
+        self._errors = errors
         if not paths:
             raise TypeError(
                 "ChunkedGraph.write: 'data' must be a graph, a tensor, "
@@ -216,11 +234,12 @@ class _Table:
             parts.append(f'{self._time}::BIGINT AS time')
         order = 'col, time, edge_id' if self._time else 'col, edge_id'
         query = f'SELECT {", ".join(parts)} FROM {table} ORDER BY {order}'
-        for batch in self._query(query, values).to_arrow_reader(_ROWS):
-            yield {
-                name: batch.column(i).to_numpy(zero_copy_only=False)
-                for i, name in enumerate(batch.schema.names)
-            }
+        with self._errors():
+            for batch in self._query(query, values).to_arrow_reader(_ROWS):
+                yield {
+                    name: batch.column(i).to_numpy(zero_copy_only=False)
+                    for i, name in enumerate(batch.schema.names)
+                }
 
 
 def _read_npy(paths: list[Path]) -> Any:
@@ -231,7 +250,7 @@ def _read_npy(paths: list[Path]) -> Any:
     for path in paths:
         try:
             array = np.load(path, mmap_mode='r', allow_pickle=False)
-        except ValueError as error:
+        except (EOFError, ValueError) as error:
             raise ValueError(f'ChunkedGraph.write: {path}: {error}') from error
         if array.ndim != 2 or 2 not in array.shape or array.dtype.kind != 'i':
             raise ValueError(

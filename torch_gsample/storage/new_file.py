@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+_PIECE = 8 << 20  # bytes of one write; Ctrl-C waits for it
+
 
 @contextmanager
 def naming(path: str | Path) -> Iterator[None]:
@@ -24,15 +26,38 @@ def naming(path: str | Path) -> Iterator[None]:
         raise OSError(code, os.strerror(code), str(path)) from error
 
 
+def write_error(path: str | Path, offset: int, code: int | None) -> OSError:
+    """Returns the error of a write at an offset of a file."""
+    code = code or 0
+    text = f'{os.strerror(code)} (writing offset {offset})'
+    return OSError(code, text, str(path))
+
+
+def write_at(fd: int, data: Any, offset: int, path: str | Path) -> None:
+    """Writes all bytes at an offset of a file.
+
+    Raises:
+        OSError: If it fails; the error names ``path`` and the offset.
+    """
+    view, done = memoryview(data).cast('B'), 0
+    while done < len(view):  # a full disk takes a part, and then raises
+        part = view[done : done + _PIECE]
+        try:
+            done += os.pwrite(fd, part, offset + done)
+        except OSError as error:
+            raise write_error(path, offset + done, error.errno) from None
+
+
 class NewFile(io.FileIO):
     """A new file without a buffer, so that closing it cannot fail to write.
 
     Args:
         path (Path): The file; what it holds is lost.
+        mode (str, optional): ``'r+b'`` to continue a file.
     """
 
-    def __init__(self, path: Path):
-        super().__init__(path, 'wb')
+    def __init__(self, path: Path, mode: str = 'wb'):
+        super().__init__(path, mode)
 
     def write(self, data: Any) -> int:
         """Writes all bytes; returns their number.
@@ -47,9 +72,9 @@ class NewFile(io.FileIO):
             try:
                 done += super().write(view[done:])
             except OSError as error:
-                code = error.errno or 0
-                text = f'{os.strerror(code)} (writing offset {self.tell()})'
-                raise OSError(code, text, str(self.name)) from None
+                raise write_error(
+                    self.name, self.tell(), error.errno
+                ) from None
         return done
 
     def sync(self) -> None:

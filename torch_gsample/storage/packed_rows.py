@@ -14,6 +14,7 @@ import numpy as np
 
 from torch_gsample.storage.crc32c import BLOCK, crc32c, functions
 from torch_gsample.storage.format import malformed, round_up
+from torch_gsample.storage.new_file import write_error
 from torch_gsample.storage.reading import page_aligned
 from torch_gsample.storage.scratch_file import ScratchFile
 
@@ -139,7 +140,7 @@ class PackedRows:
     def _run(self, call: Any) -> None:
         code = functions().gsample_pack_rows(ctypes.byref(call))
         if code != 0:
-            raise self._file.write_error(code, call.failed)
+            raise write_error(self._file.path, call.failed, code)
 
     def read(self, i: int, memory: np.ndarray | None = None) -> np.ndarray:
         """Returns the rows of a list, uint8 ``[n, row_bytes]``.

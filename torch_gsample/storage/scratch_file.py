@@ -13,13 +13,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from torch_gsample.storage.new_file import write_at, write_error
 from torch_gsample.storage.reading import File
 
 #: Errors of a full disk, an exceeded quota or a file size limit.
 FULL = errno.ENOSPC, errno.EDQUOT, errno.EFBIG
 #: Disk space left free.
 _SPARE = 64 << 20
-_PIECE = 8 << 20  # bytes of one write
 _FREE = 0x3  # FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE
 _UNKNOWN = errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL
 
@@ -70,22 +70,7 @@ class ScratchFile(File):
         Raises:
             OSError: If it fails; the error names the folder and the offset.
         """
-        view, done = memoryview(data).cast('B'), 0
-        while done < len(view):
-            try:
-                count = os.pwrite(
-                    self.fd, view[done : done + _PIECE], offset + done
-                )
-            except OSError as error:
-                raise self.write_error(
-                    error.errno or 0, offset + done
-                ) from None
-            done += count
-
-    def write_error(self, code: int, offset: int) -> OSError:
-        """Returns the error of a write."""
-        text = f'{os.strerror(code)} (writing offset {offset} of scratch)'
-        return OSError(code, text, str(self.path))
+        write_at(self.fd, data, offset, self.path)
 
     def free(self, offset: int, size: int) -> None:
         """Frees space, if the file system supports it."""
@@ -104,7 +89,7 @@ class ScratchFile(File):
             ctypes.c_int64(size),
         )
         if code != 0 and ctypes.get_errno() not in _UNKNOWN:
-            raise self.write_error(ctypes.get_errno(), offset)
+            raise write_error(self.path, offset, ctypes.get_errno())
 
     def close(self) -> None:
         """Frees the file, even if a forked process has it open."""

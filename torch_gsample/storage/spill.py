@@ -20,6 +20,7 @@ from typing import IO, Any
 import numpy as np
 from torch import Tensor
 
+from torch_gsample.storage.new_file import write_error
 from torch_gsample.storage.spill_array import BLOCK, SpillArray
 
 _MANIFEST = 'manifest.json'
@@ -157,8 +158,9 @@ class ArrayWriter:
                 if self._in_memory and error.errno in _NO_MEMORY:
                     self._move()
                     continue
-                error.filename = str(self._folder.path / self._name)
-                raise
+                path = self._folder.path / self._name
+                at = 0 if self._file is None else self._file.tell()
+                raise write_error(path, at, error.errno) from None
             if not self._in_memory:
                 self._add_checksum(raw[:count])
             raw = raw[count:]

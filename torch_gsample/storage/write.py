@@ -1,7 +1,10 @@
 """Writes a graph in the chunked format, from any source."""
 
 import contextlib
+import errno
+import os
 import secrets
+import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -84,6 +87,7 @@ def write_graph(
     Raises:
         FileExistsError: If ``path`` or a directory exists.
         IndexError: If an edge refers to a node that does not exist.
+        MemoryError: If DuckDB needs more memory to sort edge files.
         OSError: If the disk is full, or a file cannot be read.
         TypeError: If the type of ``data`` is not supported.
         ValueError: If an argument is invalid; the message names the rule.
@@ -177,6 +181,7 @@ def _write_source(
     chunk_bytes: int,
     progress: bool,
 ) -> None:
+    _check_space(made, source)
     for relation in source.relations:
         _write_relation(made, relation, meta, chunk_bytes, progress)
     for i, node_type in enumerate(source.num_nodes):
@@ -196,6 +201,30 @@ def _write_source(
         meta.time_checksums.append(crc)
     if source.finish is not None:
         source.finish(made[0])
+
+
+def _check_space(made: list[Path], source: GraphSource) -> None:
+    """Checks that disks have space for the columns of a graph.
+
+    A wrong id of 2^60 would fill them before any other error.
+
+    Raises:
+        OSError: If they have less.
+    """
+    needed = sum(
+        8 * r.num_cols + (r.num_edges or 0) * sum(r.widths.values())
+        for r in source.relations
+    )
+    disks = [shutil.disk_usage(folder) for folder in made]
+    free = sum(disk.free for disk in disks)
+    if needed > free and all(disk.total for disk in disks):
+        raise OSError(
+            errno.ENOSPC,
+            f'{os.strerror(errno.ENOSPC)}: a graph of '
+            f'{sum(source.num_nodes.values())} nodes needs at least {needed} '
+            f'bytes (free: {free})',
+            str(made[0].parent),
+        )
 
 
 def _pieces_of(time: Tensor | Pieces) -> Iterable[np.ndarray]:

@@ -14,6 +14,7 @@ from tests.storage.disk import in_a_fork
 from tests.storage.inference.models import EDGES, NODES, PACKS, WIDTH, X, basic
 from torch_gsample.storage import FeatureFile, infer
 from torch_gsample.storage.inference import budget, packing
+from torch_gsample.storage.inference.journal import Journal
 
 
 class Counted(nn.Module):
@@ -162,7 +163,8 @@ def test_a_full_disk_is_named_and_can_be_mended(graph, tmp_path):
     def write():
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (9_000, 9_000))
-        with pytest.raises(OSError, match=r'\.out\.infer/layer-0') as caught:
+        named = r"\(writing offset \d{4}\): '.*\.out\.infer/layer-0"
+        with pytest.raises(OSError, match=named) as caught:
             run(tmp_path, graph)
         raise caught.value
 
@@ -171,6 +173,25 @@ def test_a_full_disk_is_named_and_can_be_mended(graph, tmp_path):
     first, second = run(tmp_path, graph)
     assert first < NODES <= second
     assert os.listdir(tmp_path) == ['out']
+
+
+def test_a_line_that_a_full_disk_cuts_is_an_error(tmp_path):
+    path = tmp_path / 'journal'
+
+    def write():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        journal = Journal(path)
+        journal.add('layer', rows=1)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (60, 60))
+        named = rf"\(writing offset 60\): '{path}'"
+        with pytest.raises(OSError, match=named) as caught:
+            journal.add('layer', rows=2)
+        assert journal.facts == {'layer': {'rows': 1}}
+        raise caught.value
+
+    assert os.waitstatus_to_exitcode(in_a_fork(write)) == errno.EFBIG
+    assert path.stat().st_size == 60  # a part of the second line
+    assert Journal(path).facts == {'layer': {'rows': 1}}
 
 
 def test_damaged_files_are_named(graph, tmp_path):

@@ -8,8 +8,9 @@ import warnings
 import pytest
 import torch
 
+from tests.storage.disk import fill_a_disk
 from tests.storage.matrices import programs
-from torch_gsample.storage import ChunkedGraph
+from torch_gsample.storage import ChunkedGraph, write
 from torch_gsample.storage.matrices import derived, scan
 from torch_gsample.storage.matrices.derived import DerivedFiles
 
@@ -146,6 +147,26 @@ def test_a_folder_that_cannot_be_written_is_no_error(graph, monkeypatch):
     monkeypatch.setattr(derived, 'OwnedFolder', refused)
     assert torch.equal(squares(ChunkedGraph(graph.path)), want)
     assert files_of(graph) == []
+
+
+def test_two_processes_that_write_rows_have_the_same(graph, monkeypatch):
+    read = write.file_source
+
+    def written_meanwhile(*args):
+        monkeypatch.undo()
+        graph.write_rows()
+        return read(*args)
+
+    monkeypatch.setattr(write, 'file_source', written_meanwhile)
+    graph.write_rows()
+    assert graph.matrix()[torch.arange(3), :].num_edges > 0
+
+
+def test_a_disk_that_fills_while_rows_are_written_is_named(graph):
+    for limit in (200, 9_000):
+        fill_a_disk(limit, graph.write_rows)
+        assert {p.name for p in files_of(graph)} <= {'pointers.bin'}
+    graph.write_rows()
 
 
 def test_a_writer_that_fails_leaves_nothing(graph, monkeypatch):

@@ -11,7 +11,7 @@ from typing import Any
 
 from torch_gsample.storage.crc32c import crc32c
 from torch_gsample.storage.format import malformed
-from torch_gsample.storage.new_file import naming
+from torch_gsample.storage.new_file import naming, write_at
 
 
 def sealed(fields: dict[str, Any]) -> bytes:
@@ -75,11 +75,11 @@ class Journal:
         """Adds facts of a file.
 
         Raises:
-            OSError: If the disk is full; it names the file.
+            OSError: If the disk is full; it names the file and the offset.
         """
         line = sealed({'file': file, **fields})
         with naming(self.path):
-            os.pwrite(self._fd, line, self._end)
+            write_at(self._fd, line, self._end, self.path)
             os.fdatasync(self._fd)
         self._end += len(line)
         self.facts.setdefault(file, {}).update(fields)

@@ -6,7 +6,6 @@ how many rows are on disk, so that another process goes on after them.
 
 import os
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from torch_gsample.storage.feature_format import DTYPES, broken
 from torch_gsample.storage.feature_write import FeatureWriter
 from torch_gsample.storage.inference.journal import Journal
 from torch_gsample.storage.inference.rows import FileRows
-from torch_gsample.storage.new_file import naming
+from torch_gsample.storage.new_file import NewFile, naming, write_at
 from torch_gsample.storage.reading import File
 
 _PIECE = 4 << 20  # bytes that are read at a time
@@ -38,13 +37,10 @@ class _Writer(FeatureWriter):
 
     def sync(self) -> None:
         """Puts all rows on disk, the beginning of a block, too."""
-        self._file.flush()
-        at = BLOCK * (1 + self._blocks)
-        rest = self._rest.tobytes()
-        while rest:  # a full disk takes a part, and then raises
-            count = os.pwrite(self._file.fileno(), rest, at)
-            at, rest = at + count, rest[count:]
-        os.fdatasync(self._file.fileno())
+        fd, path = self._file.fileno(), self._file.name
+        write_at(fd, self._rest, BLOCK * (1 + self._blocks), path)
+        with naming(path):
+            os.fdatasync(fd)
 
     def replay(
         self, shape: tuple[int, ...], rows: int, data: Iterator[np.ndarray]
@@ -112,7 +108,7 @@ class LayerFile:
                 f'its size must be at least {BLOCK + size} (got {have}); '
                 "'restart=True' computes it again",
             )
-        self._file = open(self.path, 'r+b')  # noqa: SIM115
+        self._file = NewFile(self.path, 'r+b')
         writer = _Writer(self._file, stored, facts['generation'])
         source = File(self.path)
 
@@ -137,13 +133,12 @@ class LayerFile:
         """Adds rows.
 
         Raises:
-            OSError: If the disk is full; it names the file.
+            OSError: If the disk is full; it names the file and the offset.
         """
         if self._writer is None:
             self._begin(rows)
         assert self._writer is not None
-        with naming(self.path):
-            self._writer.add(_storable(rows, self._dtype))
+        self._writer.add(_storable(rows, self._dtype))
         self.rows += len(rows)
 
     def _begin(self, rows: Tensor) -> None:
@@ -152,9 +147,8 @@ class LayerFile:
                 f'infer: a layer must return rows of at least one element '
                 f'(got shape {list(rows.shape)})'
             )
-        with naming(self.path):
-            self._file = open(self.path, 'wb')  # noqa: SIM115
-            self._writer = _Writer(self._file, self._dtype)
+        self._file = NewFile(self.path)
+        self._writer = _Writer(self._file, self._dtype)
         stored = _storable(rows[:1], self._dtype)
         self._journal.add(
             self._name,
@@ -168,12 +162,11 @@ class LayerFile:
         """Makes what was added survive a kill.
 
         Raises:
-            OSError: If the disk is full; it names the file.
+            OSError: If the disk is full; it names the file and the offset.
         """
         writer = self._writer
         assert writer is not None
-        with naming(self.path):
-            writer.sync()
+        writer.sync()
         self._journal.add(
             self._name, rows=self.rows, crc=writer.crc, size=writer.size
         )
@@ -182,13 +175,11 @@ class LayerFile:
         """Completes the file.
 
         Raises:
-            OSError: If the disk is full; it names the file.
+            OSError: If the disk is full; it names the file and the offset.
         """
         assert self._writer is not None
-        with naming(self.path):
-            self._writer.finish()
-            self._file.flush()
-            os.fsync(self._file.fileno())
+        self._writer.finish()
+        self._file.sync()
         self.close()
         self._journal.add(self._name, whole=True)
         self.whole = True
@@ -207,8 +198,7 @@ class LayerFile:
     def close(self) -> None:
         """Closes the file, as it is."""
         if self._writer is not None:
-            with suppress(OSError):  # of what a full disk does not take
-                self._file.close()
+            self._file.close()
         self._writer = None
 
 

@@ -22,6 +22,8 @@ from torch import Tensor
 from torch_gsample.owned_folder import OwnedFolder
 from torch_gsample.storage.chunk_writer import sync
 from torch_gsample.storage.format import RelationMeta
+from torch_gsample.storage.new_file import NewFile
+from torch_gsample.storage.scratch_file import FULL
 
 #: magic, version, code of the dtype, number of items, CRC-32 of the items,
 #: zero, and the digest of the graph and the name.
@@ -29,8 +31,8 @@ _HEADER = struct.Struct('<8sIIqII32s')
 _MAGIC, _VERSION = b'gsDerive', 1
 _DTYPES = [torch.int64, torch.int32, torch.float32, torch.float64]
 _DTYPES += [torch.float16, torch.bfloat16]
-#: Errors of a folder that is not writable.
-_READ_ONLY = errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT
+#: Errors of a folder that is not writable, or has no space.
+_READ_ONLY = errno.EACCES, errno.EPERM, errno.EROFS, *FULL
 
 
 def fingerprint(relation: RelationMeta) -> str:
@@ -135,11 +137,10 @@ class DerivedFiles:
             return
         try:
             path = made.path / name
-            with open(path, 'wb') as file:
+            with NewFile(path) as file:
                 file.write(header)
                 file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
+                file.sync()
             os.replace(path, self.folder / f'{name}.bin')
             sync(self.folder)
         except OSError as error:

@@ -16,6 +16,7 @@ from torch_gsample.storage.format import RelationMeta
 from torch_gsample.storage.graph import ChunkedGraph
 from torch_gsample.storage.matrices.derived import DerivedFiles, fingerprint
 from torch_gsample.storage.matrices.edges import StoredEdges
+from torch_gsample.storage.new_file import NewFile
 
 
 def rows_path(edges: StoredEdges) -> Path:
@@ -83,7 +84,10 @@ def _write_edges(edges: StoredEdges, file: Path) -> None:
             yield [pa.array(part.numpy()) for part in parts]
 
     schema = pa.schema(fields)
-    with pq.ParquetWriter(file, schema, compression='none') as writer:
+    with (
+        NewFile(file) as out,  # whose errors name it
+        pq.ParquetWriter(out, schema, compression='none') as writer,
+    ):
         for arrays in batches():
             writer.write_batch(pa.record_batch(arrays, schema=schema))
 

@@ -186,9 +186,11 @@ $(VENV)-clients/dev: $(VENV)/package tests/clients/requirements.txt
 		--egg-base $(VENV)-clients
 	touch $@
 
-# Their extensions share one file of ninja, so they are not built in parallel;
-# ninja compiles the files of each in parallel.
+# Ninja compiles the files of an extension in parallel. It is for these packages
+# alone; their extensions share one file of ninja, so they are built in turn.
+$(VENV)/interop: NINJA = $(abspath $(VENV))-ninja
 $(VENV)/interop: $(VENV)/dev
-	$(INSTALL) --no-build-isolation torch-scatter torch-sparse \
-		pytorch-frame 'ray[train]'
+	$(INSTALL) --target $(NINJA) ninja
+	PATH="$(NINJA)/bin:$$PATH" $(INSTALL) --no-build-isolation torch-scatter \
+		torch-sparse pytorch-frame 'ray[train]'
 	touch $@

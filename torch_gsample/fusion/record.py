@@ -28,6 +28,7 @@ from torch_gsample.fusion.forms import (
     forms_for,
 )
 from torch_gsample.fusion.levels import Recorded, plans_of, tested_by_both
+from torch_gsample.fusion.made_edges import edges_of_call
 from torch_gsample.fusion.rows import UnseenRowsError, plain
 from torch_gsample.fusion.twin import twin_of
 from torch_gsample.torch_private import is_view, tree_leaves, tree_map
@@ -47,8 +48,8 @@ class _Recorder(Call):
 
     is_trial = True
 
-    def __init__(self, state: State):
-        super().__init__(state)
+    def __init__(self, state: State, edges: Any):
+        super().__init__(state, edges)
         self.calls: list[Recorded] = []
 
     def _run(
@@ -158,7 +159,7 @@ def _plan(
     state: State, forward: Callable[..., Any], args: Any, kwargs: Any
 ) -> list[Step]:
     """Records a call, and tests its plan on the same batch."""
-    recorder = _Recorder(state)
+    recorder = _Recorder(state, edges_of_call(args, kwargs))
     with torch.enable_grad(), _without_values(), recorder:
         whole = forward(*args, **kwargs)
     if not recorder.calls:
@@ -187,7 +188,7 @@ def _test(
     whole: Any,
 ) -> None:
     """Tests whether a plan computes the first rows of the whole batch."""
-    call = BlockCall(state, steps)
+    call = BlockCall(state, edges_of_call(args, kwargs), steps)
     call.is_trial = True
     try:
         with torch.enable_grad(), _without_values(), call:

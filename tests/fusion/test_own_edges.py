@@ -135,6 +135,24 @@ def test_they_infer_on_blocks(mode):
         assert torch.allclose(out[: batch.batch_size], want, rtol=1e-9)
 
 
+class Biased(Tutorial):
+    """Adds float32 to what autocast rounds."""
+
+    def forward(self, x, edge_index):
+        return super().forward(x, edge_index) + self.gate.bias
+
+
+@pytest.mark.filterwarnings('error:fuse')
+def test_rounded_values_are_compared_as_such(double):
+    torch.set_default_dtype(torch.float32)
+    batch = batches(graph(torch.float32))[0]
+    model = Stack(Biased, alone)
+    fusion = fuse(model, min_nodes=0, verbose=False)
+    with torch.autocast('cpu', torch.bfloat16):
+        model(batch.x, batch.edge_index)
+    assert fusion.report().count('exact block, computes') == 2
+
+
 class Reversed(Layer):
     """Also reads the out-edges of each node."""
 

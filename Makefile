@@ -44,7 +44,7 @@ test-programs: $(VENV)/dev
 	GSAMPLE_PROGRAMS=200 $(BIN)/python -m pytest \
 		tests/compiler/test_generated_programs.py -k eager_ones
 
-# torch-scatter and torch-sparse are built from source, which takes about ten
+# torch-scatter and torch-sparse are built from source, which takes about fifteen
 # minutes the first time; pip keeps the wheels.
 test-interop: $(VENV)/interop
 	$(BIN)/python -m pytest -m interop
@@ -186,9 +186,14 @@ $(VENV)-clients/dev: $(VENV)/package tests/clients/requirements.txt
 		--egg-base $(VENV)-clients
 	touch $@
 
-# Their extensions share one file of ninja, so they are not built in parallel;
-# ninja compiles the files of each in parallel.
+# A package at a time on each processor: their own builds compile one file after
+# another.
+BUILT := $(addprefix $(VENV)/built-,torch-scatter torch-sparse)
+$(BUILT): $(VENV)/built-%: $(VENV)/dev
+	$(PIP) wheel --constraint constraints.txt --no-build-isolation --no-deps \
+		--wheel-dir $@ $*
+
 $(VENV)/interop: $(VENV)/dev
-	$(INSTALL) --no-build-isolation torch-scatter torch-sparse \
-		pytorch-frame 'ray[train]'
+	$(MAKE) --jobs=2 $(BUILT)
+	$(INSTALL) $(addsuffix /*.whl,$(BUILT)) pytorch-frame 'ray[train]'
 	touch $@

@@ -45,7 +45,7 @@ LAYERS = {
         *('relational', 'spark', 'storage', 'viz'),
     },
     'doctor': {'_library', 'codegen'},
-    'fusion': {'block', 'fusion', 'loader', 'vertex'},
+    'fusion': {'batch_edges', 'block', 'fusion', 'loader', 'vertex'},
     'patch': {'fusion', 'loader', 'nn', 'samplers'},
     'memory': set(),
     'run_script': {'patch'},

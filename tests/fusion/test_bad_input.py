@@ -247,7 +247,7 @@ class Changing(Hand):
         if self.how == 'often':
             convs *= 2
         if self.how == 'edges':
-            edge_index = edge_index + 0
+            edge_index = edge_index.flip(0)
         for conv in convs:
             x = conv(x, edge_index).relu()
         if self.how == 'mean':

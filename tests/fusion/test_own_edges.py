@@ -4,7 +4,9 @@ import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
 from torch_geometric import nn as pyg
+from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from torch_geometric.utils import add_self_loops, degree, remove_self_loops
 
 from tests.fusion.models import WIDTH, batches, graph
@@ -133,6 +135,24 @@ def test_they_infer_on_blocks(mode):
         assert torch.allclose(out[: batch.batch_size], want, rtol=1e-9)
 
 
+class Biased(Tutorial):
+    """Adds float32 to what autocast rounds."""
+
+    def forward(self, x, edge_index):
+        return super().forward(x, edge_index) + self.gate.bias
+
+
+@pytest.mark.filterwarnings('error:fuse')
+def test_rounded_values_are_compared_as_such(double):
+    torch.set_default_dtype(torch.float32)
+    batch = batches(graph(torch.float32))[0]
+    model = Stack(Biased, alone)
+    fusion = fuse(model, min_nodes=0, verbose=False)
+    with torch.autocast('cpu', torch.bfloat16):
+        model(batch.x, batch.edge_index)
+    assert fusion.report().count('exact block, computes') == 2
+
+
 class Reversed(Layer):
     """Also reads the out-edges of each node."""
 
@@ -166,6 +186,99 @@ def test_layers_that_read_other_rows_run_on_whole_batches(layer):
         Stack(layer, alone), homogeneous, seeds, batches(graph())
     ).report()
     assert WHOLE[layer] in report
+
+
+class Made(nn.Module):
+    """A model that makes the edges of its layers."""
+
+    def __init__(self, make, keeps=True):
+        super().__init__()
+        self.make, self.keeps = make, keeps
+        self.first, self.last = nn.Linear(W, W), nn.Linear(W, W)
+        self.convs = nn.ModuleList(
+            [pyg.SAGEConv(W, W), pyg.GraphConv(W, W), pyg.GATConv(W, W, 2)]
+        )
+        self.lin = nn.Linear(2 * W, W)
+
+    def forward(self, x, edge_index):
+        x, (edges, weight) = self.first(x), self.make(edge_index, x.size(0))
+        x = self.call(self.convs[0], x, edges).relu()
+        x = self.call(self.convs[1], x, edges, weight).relu()
+        return self.last(self.lin(self.call(self.convs[2], x, edges)))
+
+    def call(self, conv, *args):
+        if self.keeps:
+            return conv(*args)
+        return checkpoint(conv, *args, use_reentrant=False)
+
+
+def with_loops(edge_index, num_nodes):
+    weight = torch.linspace(0, 1, edge_index.size(1))
+    return add_self_loops(edge_index, weight, 2.0, num_nodes)
+
+
+def shuffled(edge_index, num_nodes):
+    make = torch.Generator().manual_seed(0)
+    order = torch.randperm(edge_index.size(1), generator=make)
+    return edge_index[:, order], order / len(order)
+
+
+def changed(edge_index, num_nodes):
+    edges, weight = with_loops(edge_index, num_nodes)
+    edges[0, -1] = edges[1, 0]  # a source that is near
+    return edges, weight
+
+
+MADE = {
+    'loops': with_loops,
+    'normalised': lambda edges, count: gcn_norm(edges, None, count),
+    'shuffled': shuffled,
+    'twice': lambda edges, count: (
+        torch.cat([edges, edges], 1),
+        torch.ones(2 * edges.size(1)),
+    ),
+    'changed': changed,
+}
+
+
+@pytest.mark.parametrize('name', MADE)
+@pytest.mark.parametrize('keeps', [True, False])
+@pytest.mark.filterwarnings('error:fuse')
+def test_edges_that_a_model_makes_have_blocks(name, keeps):
+    report = assert_same(
+        Made(MADE[name], keeps), homogeneous, seeds, batches(graph())
+    ).report()
+    assert report.count('exact block, computes') == 3
+    assert 'the seeds' in report
+
+
+def test_edges_from_further_nodes_have_no_blocks():
+    def reverse(edge_index, num_nodes):
+        return edge_index.flip(0), torch.ones(edge_index.size(1))
+
+    with pytest.warns(UserWarning, match='not those of a batch'):
+        assert_same(Made(reverse), homogeneous, seeds, batches(graph()))
+
+
+class Between(Made):
+    """Changes its edges in place between layers."""
+
+    def call(self, conv, x, edges, *weight):
+        out = conv(x, edges, *weight)
+        edges[0] = edges[1]
+        return out
+
+
+@pytest.mark.filterwarnings('error:fuse')
+def test_edges_that_are_changed_in_place_are_read_again():
+    batch = batches(graph())[0]
+    model = Between(with_loops)
+    with torch.no_grad():
+        want = model(batch.x, batch.edge_index.plain)[: batch.batch_size]
+        fusion = fuse(model, min_nodes=0, verbose=False)
+        out = model(batch.x, batch.edge_index)
+        assert torch.allclose(out[: batch.batch_size], want, rtol=1e-9)
+    assert fusion.report().count('exact block, computes') == 3
 
 
 def test_sizes_are_those_of_all_rows():

@@ -21,6 +21,7 @@ from torch_gsample.fusion.forms import (
     edges_of,
 )
 from torch_gsample.fusion.hops import Hops, with_norm, without_norm
+from torch_gsample.fusion.made_edges import with_blocks
 from torch_gsample.fusion.row_rules import tensors_of
 from torch_gsample.fusion.rows import FirstRows, Origin, first_rows, plain_tree
 from torch_gsample.loader.batch_edge_index import marked_edges
@@ -161,13 +162,15 @@ class Call:
 
     Args:
         state (State): State of the model.
+        edges (BatchEdgeIndex, optional): The edges of its batch, of which it
+            may make others.
     """
 
     #: Whether results are only compared, and norms over all rows skipped.
     is_trial = False
 
-    def __init__(self, state: State):
-        self.state = state
+    def __init__(self, state: State, edges: Any = None):
+        self.state, self._edges = state, edges
         #: Whether a layer is running; layers inside it are not handled.
         self.in_layer = False
         #: The blocks whose destinations the layer's messages go to.
@@ -191,6 +194,10 @@ class Call:
         kwargs: dict[str, Any],
     ) -> Any:
         """Calls a layer of the model."""
+        if self._edges is not None and not layer.returns_weights(args, kwargs):
+            values = with_blocks(layer.bind(args, kwargs), self._edges)
+            if values is not None:
+                args, kwargs = (), values
         self.in_layer = True
         try:
             return self._run(module, layer, forward, args, kwargs)
@@ -241,11 +248,17 @@ class BlockCall(Call):
 
     Args:
         state (State): State of the model.
+        edges (BatchEdgeIndex, optional): The edges of its batch.
         steps (List[Step], optional): The calls of layers; default: all.
     """
 
-    def __init__(self, state: State, steps: list[Step] | None = None):
-        super().__init__(state)
+    def __init__(
+        self,
+        state: State,
+        edges: Any = None,
+        steps: list[Step] | None = None,
+    ):
+        super().__init__(state, edges)
         known = state.steps if steps is None else steps
         assert known is not None
         self._steps, self._position = known, 0
@@ -331,6 +344,7 @@ def recomputed(
     None if it is ambiguous, or ran on the whole batch.
     """
     values: Any = layer.bind(args, kwargs)
+    values = with_blocks(values) or values
     edges = edges_of(values)
     if (
         state.steps is None
@@ -348,7 +362,7 @@ def recomputed(
             if step.level is not None
             and block_at(edges, step.level + step.num_hops - 1).num_src == rows
         }
-    return BlockCall(state, list(steps)) if len(steps) == 1 else None
+    return BlockCall(state, edges, list(steps)) if len(steps) == 1 else None
 
 
 def _rows_of(values: Any) -> Any:

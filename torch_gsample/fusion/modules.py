@@ -23,6 +23,7 @@ from torch_gsample.fusion.classes import (  # pickles of 0.2.0 read _restore
     _restore,  # noqa: F401
 )
 from torch_gsample.fusion.forms import PlanError, UntestedError
+from torch_gsample.fusion.made_edges import edges_of_call
 from torch_gsample.fusion.record import make_plan
 from torch_gsample.fusion.report import print_report
 from torch_gsample.fusion.row_rules import tensors_of
@@ -261,14 +262,15 @@ class FusedModel(Fused):
         model: Any = self
         if not _is_served(model, state, method, args, kwargs):
             return own(*args, **kwargs)
+        edges = edges_of_call(args, kwargs)
         if is_in_backward():  # a checkpoint ends its calls by exceptions
-            with BlockCall(state):
+            with BlockCall(state, edges):
                 return own(*args, **kwargs)
         statistics = _statistics(model)
         try:
             if state.steps is None:
                 _plan(model, state, method, args, kwargs)
-            with BlockCall(state):
+            with BlockCall(state, edges):
                 return own(*args, **kwargs)
         except Exception as error:
             failure = error

@@ -277,12 +277,12 @@ def _open_duckdb(
         elif kind == 'FOREIGN KEY' and other:
             key = ForeignKey(tuple(columns), other, tuple(others))
             foreign.setdefault(table, []).append(key)
-    columns: dict[str, list[str]] = {}
+    known_columns: dict[str, list[str]] = {}
     for table, column in database.execute(
         'SELECT table_name, column_name FROM duckdb_columns() WHERE '
         "database_name = 'source'"
     ).fetchall():
-        columns.setdefault(table, []).append(column)
+        known_columns.setdefault(table, []).append(column)
     schema = {
         name: TableSchema(
             tuple(keys.get(name, ())),
@@ -290,7 +290,7 @@ def _open_duckdb(
         )
         for name in names
     }
-    schema = same_case(schema, columns)
+    schema = same_case(schema, known_columns)
     return Source(database, sql, _replaced(schema, known), [path])
 
 

@@ -259,6 +259,28 @@ def test_edges_from_further_nodes_have_no_blocks():
         assert_same(Made(reverse), homogeneous, seeds, batches(graph()))
 
 
+class Ring(nn.Module):
+    """A model with edges of its own between the first nodes of any batch."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.conv = nn.Linear(W, W), pyg.SAGEConv(W, W)
+        ring = torch.arange(8)
+        self.register_buffer('ring', torch.stack([ring, ring.roll(1)]))
+
+    def forward(self, x, edge_index):
+        x = self.conv(self.first(x), edge_index).relu()
+        x = self.conv(x, self.ring)
+        return self.conv(x, edge_index)
+
+
+@pytest.mark.filterwarnings('error:fuse')
+def test_edges_of_a_model_are_those_of_each_batch():
+    data = graph()
+    samples = batches(data) + batches(data, size=9)
+    assert_same(Ring(), homogeneous, seeds, samples)
+
+
 class Between(Made):
     """Changes its edges in place between layers."""
 

@@ -23,12 +23,14 @@ class _Made(NamedTuple):
     """What is known of edges, kept with them.
 
     Args:
+        batch (BatchBlocks): The batch.
         version (int): Their version counter.
         edges (BatchEdgeIndex, optional): The sorted edges, if they have
             blocks.
         order (torch.Tensor, optional): Their positions before sorting.
     """
 
+    batch: BatchBlocks
     version: int
     edges: Any = None
     order: Any = None
@@ -60,8 +62,12 @@ def with_blocks(
     edges = values.get('edge_index')
     if type(edges) is not Tensor or edges.is_inference():
         return None
-    made = getattr(edges, '_gsample_made', None)
-    if made is None or made.version != version_of(edges):
+    made: Any = getattr(edges, '_gsample_made', None)
+    if (
+        made is None
+        or made.version != version_of(edges)
+        or (batch is not None and made.batch is not batch.batch)
+    ):
         if batch is None:
             return None
         made = edges._gsample_made = _made(edges, batch)  # type: ignore
@@ -82,7 +88,7 @@ def with_blocks(
 
 
 def _made(edges: Tensor, batch: BatchEdgeIndex) -> _Made:
-    version = version_of(edges)
+    without = _Made(batch.batch, version_of(edges))
     known = batch.batch.on(batch.device).edges[None]
     if (
         edges.device != batch.device
@@ -91,20 +97,20 @@ def _made(edges: Tensor, batch: BatchEdgeIndex) -> _Made:
         or edges.shape[0] != 2
         or known.num_src != known.num_dst
     ):
-        return _Made(version)
+        return without
     with torch.inference_mode(False), without_functorch():
         try:
             sorted_edges, order = known.with_loops(edges)
         except (ValueError, IndexError):
-            return _Made(version)
+            return without
         if not _are_in_hops(sorted_edges):
-            return _Made(version)
+            return without
         counts = sorted_edges.counts[1]
         blocks = Blocks({None: sorted_edges}, {None: counts})
         nodes = batch.batch.num_nodes
         on = BatchBlocks(blocks, edges.device, nodes)
         marked = BatchEdgeIndex.of(sorted_edges.edge_index, on, None)
-        return _Made(version, marked, order)
+        return without._replace(edges=marked, order=order)
 
 
 def _are_in_hops(edges: BatchEdges) -> bool:

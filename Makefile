@@ -195,5 +195,6 @@ $(BUILT): $(VENV)/built-%: $(VENV)/dev
 
 $(VENV)/interop: $(VENV)/dev
 	$(MAKE) --jobs=2 $(BUILT)
-	$(INSTALL) $(addsuffix /*.whl,$(BUILT)) pytorch-frame 'ray[train]'
+	$(INSTALL) $(addsuffix /*.whl,$(BUILT)) pytorch-frame 'ray[train]' \
+		'pyspark[connect]'
 	touch $@

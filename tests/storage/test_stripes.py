@@ -238,7 +238,7 @@ def test_of_two_writers_the_second_one_fails(tmp_path, first):
         yield edges[0], edges[1]
         write(edges, first)  # meanwhile
 
-    with pytest.raises(OSError, match='not empty'):
+    with pytest.raises(FileExistsError, match='must not exist yet'):
         write(batches(), 'a')
     ChunkedGraph(tmp_path / 'g').verify()
     assert sorted(os.listdir(tmp_path)) == [first, 'g']

@@ -377,15 +377,3 @@ def test_pickled_arrays_are_refused(tmp_path):
     np.save(tmp_path / 'e.npy', np.zeros((3, 3), np.int64))
     with pytest.raises(ValueError, match='must hold integers of shape'):
         ChunkedGraph.write(tmp_path / 'g', tmp_path / 'e.npy')
-
-
-def test_the_first_of_two_writers_wins(tmp_path):
-    def write(text, between=lambda: None):
-        with new_directories(tmp_path / 'graph') as made:
-            (made[0] / 'file').write_text(text)
-            between()
-
-    with pytest.raises(FileExistsError, match='another process has just'):
-        write('late', between=lambda: write('early'))
-    assert [*tmp_path.rglob('file')] == [tmp_path / 'graph/file']
-    assert (tmp_path / 'graph/file').read_text() == 'early'

@@ -21,7 +21,6 @@ from tests.storage.disk import fill_a_disk, in_a_fork
 from torch_gsample import CSC
 from torch_gsample.datasets import power_law, power_law_edges
 from torch_gsample.storage import ChunkedGraph
-from torch_gsample.storage.chunk_writer import new_directories
 from torch_gsample.storage.chunks import chunk_arrays
 from torch_gsample.storage.reading import File
 

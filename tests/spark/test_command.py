@@ -241,6 +241,5 @@ def test_spark_submit_runs_both(files, tmp_path):
     # The launcher prints both streams of Python on one.
     assert 'gsample spark-sample random_edge: done after' in done.stdout
     done = submit('spark-quality', tmp_path / 'out', '--edges', files['edges'])
-    assert (
-        f'edges                       30  {len(found.e_id):>7}' in done.stdout
-    )
+    lines = [line.split() for line in done.stdout.splitlines()]
+    assert ['edges', '30', str(len(found.e_id))] in lines

@@ -155,17 +155,22 @@ class BatchEdges:
         value = self.csc.in_columns(weight)
         return torch.segment_reduce(value, 'sum', offsets=offsets)
 
-    def with_loops(self, looped: Tensor) -> tuple['BatchEdges', Tensor]:
-        """Returns these edges with self-loops, by column, and their order.
+    def made(self, edge_index: Tensor) -> tuple['BatchEdges', Tensor]:
+        """Returns other edges of the batch's nodes, and their order.
 
-        The loops of the last hop's nodes are the edges of one hop more.
+        They are by column. Those to nodes of the last hop, such as self-loops,
+        are the edges of one hop more.
 
         Args:
-            looped (torch.Tensor): ``[2, num_edges]``, edges with loops.
+            edge_index (torch.Tensor): int64 ``[2, num_edges]``, edges made of
+                these.
+
+        Raises:
+            IndexError: If a node is out of range.
         """
         src, dst, _ = self.counts
         size = self.num_src[-1], self.num_dst[-1]
-        csc = CSC.from_coo(looped[0], looped[1], *size)
+        csc = CSC.from_coo(edge_index[0], edge_index[1], *size)
         assert csc.edge_id is not None
         ends = csc.indptr[self.num_dst].tolist()
         counts = [end - start for start, end in pairwise([0, *ends])]

@@ -213,6 +213,11 @@ Block(num_src=3, num_dst=1, num_edges=2)], torch.Size([1, 4]))
         self._counts = {t: tuple(n) for t, n in num_nodes.items()}
         self._known: dict[int, Any] = {}
 
+    @classmethod
+    def of_relation(cls, edges: BatchEdges) -> 'Blocks':
+        """Returns the blocks of the edges of the only node type."""
+        return cls({None: edges}, {None: edges.counts[1]})
+
     @cached_property
     def _num_nodes(self) -> dict[Any, list[int]]:
         """The nodes of each type up to each hop."""

@@ -194,7 +194,7 @@ class Call:
         kwargs: dict[str, Any],
     ) -> Any:
         """Calls a layer of the model."""
-        if self._edges is not None and not layer.returns_weights(args, kwargs):
+        if not layer.returns_weights(args, kwargs):
             values = with_blocks(layer.bind(args, kwargs), self._edges)
             if values is not None:
                 args, kwargs = (), values
@@ -362,7 +362,7 @@ def recomputed(
             if step.level is not None
             and block_at(edges, step.level + step.num_hops - 1).num_src == rows
         }
-    return BlockCall(state, edges, list(steps)) if len(steps) == 1 else None
+    return BlockCall(state, steps=list(steps)) if len(steps) == 1 else None
 
 
 def _rows_of(values: Any) -> Any:

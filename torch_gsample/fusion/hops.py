@@ -166,9 +166,8 @@ def _normed(
     known = _normalized[edges]
     if _LOOPS not in known:
         with torch.inference_mode(False), without_functorch():
-            looped, order = edges.with_loops(normed)
-            blocks = Blocks({None: looped}, {None: looped.counts[1]})
-            known[_LOOPS] = blocks, order
+            looped, order = edges.made(normed)
+            known[_LOOPS] = Blocks.of_relation(looped), order
     blocks, order = known[_LOOPS]
     return blocks.edges[None].edge_index, weight[order], blocks
 

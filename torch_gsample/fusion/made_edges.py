@@ -100,16 +100,14 @@ def _made(edges: Tensor, batch: BatchEdgeIndex) -> _Made:
         return without
     with torch.inference_mode(False), without_functorch():
         try:
-            sorted_edges, order = known.with_loops(edges)
-        except (ValueError, IndexError):
+            made, order = known.made(edges)
+        except IndexError:
             return without
-        if not _are_in_hops(sorted_edges):
+        if not _are_in_hops(made):
             return without
-        counts = sorted_edges.counts[1]
-        blocks = Blocks({None: sorted_edges}, {None: counts})
-        nodes = batch.batch.num_nodes
-        on = BatchBlocks(blocks, edges.device, nodes)
-        marked = BatchEdgeIndex.of(sorted_edges.edge_index, on, None)
+        blocks = Blocks.of_relation(made)
+        on = BatchBlocks(blocks, edges.device, batch.batch.num_nodes)
+        marked = BatchEdgeIndex.of(made.edge_index, on, None)
         return without._replace(edges=marked, order=order)
 
 

@@ -13,9 +13,15 @@ from torch.nn.modules.module import (
 )
 from torch_geometric.nn.conv import MessagePassing
 
-from torch_gsample.fusion.calls import current
+from torch_gsample.fusion.calls import State, current
 from torch_gsample.fusion.classes import known_of
-from torch_gsample.fusion.model import MIN_NODES, fuse, unfuse, why_not
+from torch_gsample.fusion.model import (
+    MIN_NODES,
+    fuse,
+    fuse_layers,
+    unfuse,
+    why_not,
+)
 from torch_gsample.fusion.modules import FusedLayer, FusedModel
 from torch_gsample.fusion.report import print_report
 from torch_gsample.fusion.watched_rows import Reads, watched_rows
@@ -29,6 +35,10 @@ class _Inside(threading.local):
     module: Any = None
     #: The first edges of a batch among its arguments.
     edges: Any = None
+    #: The outermost module with layers if no edges of a batch were seen, and
+    #: whether a layer in it had a large result.
+    outer: Any = None
+    is_large: bool = False
 
     def __init__(self) -> None:
         #: The modules whose keyword arguments a hook reads in each call.
@@ -52,6 +62,10 @@ class _Known:
         self.thread: Any = None
         #: Reads its keyword arguments.
         self.hook: Any = None
+        #: The state of its layers if only these are fused, and whether it was
+        #: reported.
+        self.whole: State | None = None
+        self.is_reported = False
 
     def end(self) -> None:
         """Ends the analysis, and frees its memory."""
@@ -62,17 +76,20 @@ class _Known:
 
 
 class AutomaticFusion:
-    """Fuses each model that is called with the edges of a batch.
+    """Fuses each model that is called with a large graph.
 
     A model is the outermost module with layers in a call. Its first batch runs
     unfused and records which rows of the outputs are read. If the seeds' rows
     suffice, the model is fused at its second batch, and computes only these
     rows from the third on. Otherwise, only its layers are fused.
 
+    The layers of a model that is called with other edges, such as those of a
+    whole graph, are fused after its first call.
+
     It applies to all threads; calls are tracked per thread.
 
     Args:
-        min_nodes (int, optional): Smaller batches run unchanged.
+        min_nodes (int, optional): Smaller batches and graphs run unchanged.
     """
 
     def __init__(self, min_nodes: int = MIN_NODES):
@@ -105,7 +122,11 @@ class AutomaticFusion:
     def _enter(self, module: nn.Module, args: Any) -> None:
         """Handles a module's call by its positional arguments."""
         known = self._candidate(module)
-        if known is None or self._begin(module, known, args):
+        if known is None:
+            return
+        if self._inside.outer in (None, module):
+            self._inside.outer, self._inside.is_large = module, False
+        if self._begin(module, known, args):
             return
         if module not in self._inside.hooked:
             # If its edges are a keyword argument, its parts are not models.
@@ -133,7 +154,7 @@ class AutomaticFusion:
             torch.compiler.is_compiling()
             or self._inside.module is not None
             or current.call is not None
-            or _is_fused(module)
+            or self._is_fused(module)
             or type(module).__module__.startswith('torch.nn.parallel')
         ):
             return None
@@ -150,40 +171,45 @@ class AutomaticFusion:
         edges = next(marked_edges(*values), None)
         if edges is None:
             return False
-        self._inside.module, self._inside.edges = module, edges
+        inside = self._inside
+        inside.module, inside.edges, inside.outer = module, edges, None
         if not known.is_done and edges.batch.num_nodes >= self._min_nodes:
             with self._lock:
                 self._see_batch(module, known, edges.batch)
         return True
 
     def _see_batch(self, module: nn.Module, known: _Known, batch: Any) -> None:
-        if known.is_done or known.batch is batch or _is_fused(module):
+        if known.is_done or known.batch is batch or self._is_fused(module):
             return
-        name = type(module).__name__
-        reason = next(filter(None, map(why_not, module.modules())), '')
-        if reason:
-            known.end()
-            text = f'{name} is left as it is: it must not be {reason}'
-            print(f'fuse: {text}', file=sys.stderr)
-        elif known.reads is None:
-            known.reads, known.batch = Reads(f'model {name}'), batch
+        if _is_left(module, known):
+            return
+        if known.reads is None:
+            known.reads = Reads(f'model {type(module).__name__}')
+            known.batch = batch
             known.thread = threading.current_thread()
         elif (
             known.thread is threading.current_thread()
             or not known.thread.is_alive()
         ):
             reason = known.reads.reason
+            unfuse(module)
+            known.whole = None
             # The hook ends last: without it, parts of a model that is not
             # fused would be models in other threads.
             state = known_of(fuse(module, self._min_nodes).model)
             known.end()
+            state.is_called = True  # this call began without its class
             if reason:
                 state.refused = dict.fromkeys((False, True), reason)
                 print_report(state)
 
     def _leave(self, module: nn.Module, args: Any, out: Any) -> Any:
         inside = self._inside
-        if torch.compiler.is_compiling() or inside.module is not module:
+        if torch.compiler.is_compiling():
+            return None
+        if inside.outer is not None:
+            self._see_result(module, out)
+        if inside.module is not module:
             return None
         edges, inside.module, inside.edges = inside.edges, None, None
         known = self._known.get(module)
@@ -198,6 +224,25 @@ class AutomaticFusion:
 
         return tree_map(watch, out)
 
+    def _see_result(self, module: nn.Module, out: Any) -> None:
+        """Fuses the layers of a module after a call with a large graph."""
+        inside = self._inside
+        if isinstance(module, MessagePassing) and not inside.is_large:
+            inside.is_large = _num_rows(out) >= self._min_nodes
+        if inside.outer is module:
+            inside.outer = None
+            known = self._known.get(module)
+            if inside.is_large and known is not None and not known.is_done:
+                with self._lock:
+                    _see_whole(module, known, self._min_nodes)
+
+    def _is_fused(self, module: nn.Module) -> bool:
+        """Whether a module is fused, and not only for whole graphs."""
+        if not isinstance(module, (FusedModel, FusedLayer)):
+            return False
+        known = self._known.get(module)
+        return known is None or known.whole is None
+
 
 #: Active instances. Copied modules have copied hooks, which find them here.
 _active: list[AutomaticFusion] = []
@@ -211,8 +256,46 @@ def _enter_named(module: nn.Module, args: Any, kwargs: Any = None) -> None:
         fusion.enter_named(module, tuple(kwargs.values()))
 
 
-def _is_fused(module: nn.Module) -> bool:
-    return isinstance(module, (FusedModel, FusedLayer))
+def _is_left(module: nn.Module, known: _Known) -> bool:
+    """Ends the analysis of a module that cannot be fused, with a message."""
+    reason = next(filter(None, map(why_not, module.modules())), '')
+    if reason:
+        known.end()
+        print(
+            f'fuse: {type(module).__name__} is left as it is: it must not be '
+            f'{reason}',
+            file=sys.stderr,
+        )
+    return bool(reason)
+
+
+def _see_whole(module: nn.Module, known: _Known, min_nodes: int) -> None:
+    """Fuses the layers of a module, and reports it after the next call."""
+    if known.whole is not None:
+        if not known.is_reported:
+            known.is_reported = True
+            print_report(known.whole)
+        return
+    if _is_left(module, known) or any(
+        isinstance(part, FusedLayer) for part in module.modules()
+    ):
+        return  # others have fused a part of it
+    known.whole = State(
+        *(min_nodes, 'all', True, type(module).__name__),
+        is_whole=True,
+        is_called=True,  # outside of a model, without a warning
+    )
+    fuse_layers(module, known.whole)
+
+
+def _num_rows(out: Any) -> int:
+    """Returns the most rows of the results of a layer."""
+    if isinstance(out, Tensor):
+        return len(out) if out.dim() else 0
+    parts = out.values() if isinstance(out, dict) else out
+    if not isinstance(out, (dict, tuple, list)):
+        return 0
+    return max(map(_num_rows, parts), default=0)
 
 
 def _is_rows(x: Any) -> bool:

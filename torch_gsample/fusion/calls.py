@@ -144,6 +144,8 @@ class State:
     outdated: list[Step] | None = None
     #: Whether the model was called, or its layers without it, with a warning.
     is_called: bool = False
+    #: Whether only its layers are fused, as it gets no batches.
+    is_whole: bool = False
     #: Why blocks do not serve the model, in training or not.
     refused: dict[bool, str] = field(default_factory=dict)
 

@@ -133,6 +133,22 @@ nodes
         if isinstance(module, FusedModel):
             unfuse(module)
     state = State(min_nodes, statistics, verbose, type(model).__name__)
+    fuse_layers(model, state)
+    if statistics == 'computed':
+        for norm in list(_norms(model)):
+            change_class(norm, 'norm', state)
+    leave_trimming_to_blocks()
+    change_class(model, 'model', state)
+    return Fusion(model, state)
+
+
+def fuse_layers(model: nn.Module, state: State) -> None:
+    """Fuses the layers of a model, which computes no blocks by itself.
+
+    Args:
+        model (torch.nn.Module): A model without fused parts.
+        state (State): Its state, to which the layers are added.
+    """
     for name, module in list(_layers(model)):
         ours = _ours(module)
         note = '' if ours is not None else 'no messages were captured yet'
@@ -143,12 +159,6 @@ nodes
         change_class(module, 'layer', (state, layer), ours, type(module))
     for product in typed_products_of(model):
         change_class(product, 'product', state)
-    if statistics == 'computed':
-        for norm in list(_norms(model)):
-            change_class(norm, 'norm', state)
-    leave_trimming_to_blocks()
-    change_class(model, 'model', state)
-    return Fusion(model, state)
 
 
 def unfuse(model: nn.Module) -> None:

@@ -36,6 +36,8 @@ def _summary(state: State) -> str:
         layer.is_fused or _messages(state, layer)[0] for layer in state.layers
     )
     out = f'{fused} of {len(state.layers)} layers fused'
+    if state.is_whole:
+        return out
     if len(state.refused) == 2:
         return f'{out}, whole batches'
     if state.steps is None:

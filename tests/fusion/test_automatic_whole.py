@@ -175,7 +175,8 @@ def test_a_layer_in_a_loop_of_the_script(fusion):
     samples = batches(data, (10, 10, 10), count=4)
     for _ in range(2):
         conv(data.x, data.edge_index)
-    assert isinstance(conv, FusedLayer) and not isinstance(conv, FusedModel)
+    assert isinstance(conv, FusedLayer)
+    assert not isinstance(conv, FusedModel)
     for b in samples:
         out = conv(b.x, b.edge_index)[: b.batch_size]
         want = conv.layer_class.forward(conv, b.x, b.edge_index.plain)

@@ -153,7 +153,7 @@ def add_run(add: Callable[..., Any]) -> None:
     add(
         '--fuse',
         action='store_true',
-        help="fuse the script's models: fused layers on exact blocks",
+        help="fuse the layers of the script's models, with exact blocks",
     )
     add(
         '--keep-memory',

@@ -28,8 +28,8 @@ from torch_gsample.fusion.trimming import leave_trimming_to_blocks
 from torch_gsample.torch_private import is_compiled
 from torch_gsample.vertex import nn as vertex_nn
 
-#: With fewer nodes in a batch, Python costs more than blocks save.
-MIN_NODES = 4096
+#: With fewer nodes, Python costs more than the cheapest layers save.
+MIN_NODES = 2048
 #: Our layer for each of PyG's.
 _FUSED = {
     getattr(pyg_nn, name): getattr(vertex_nn, name)
@@ -102,7 +102,7 @@ def fuse(
     Args:
         model (torch.nn.Module): The model: a stack of layers, one from
             ``to_hetero``, or any other that calls PyG's layers.
-        min_nodes (int, optional): Smaller batches run unchanged.
+        min_nodes (int, optional): Smaller batches and graphs run unchanged.
         statistics (str, optional): With ``'all'``, a model whose norms need
             all rows (``BatchNorm`` in training, ``LayerNorm`` of graphs) runs
             on whole batches. With ``'computed'``, these norms use only the
@@ -121,7 +121,7 @@ def fuse(
     Example:
         >>> from torch_geometric.nn import GraphSAGE
         >>> fuse(GraphSAGE(4, 8, num_layers=2))
-        GraphSAGE: 2 of 2 layers fused, blocks from the first batch of 4096 \
+        GraphSAGE: 2 of 2 layers fused, blocks from the first batch of 2048 \
 nodes
           convs.0  SAGEConv: fused
           convs.1  SAGEConv: fused

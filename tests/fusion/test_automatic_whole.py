@@ -17,6 +17,7 @@ from tests.fusion.models import (
     graph,
     typed_graph,
 )
+from tests.fusion.test_wrappers import Encoder
 from torch_gsample import cli, fuse
 from torch_gsample.fusion import AutomaticFusion
 from torch_gsample.fusion.modules import FusedLayer, FusedModel
@@ -220,3 +221,14 @@ def test_copies_and_pickles(fusion):
     again = copy.deepcopy(model)
     assert torch.equal(again(data), want)
     assert len(layers_of(again)) == 3
+
+
+@pytest.mark.filterwarnings('ignore:.*torch.jit.*:DeprecationWarning')
+def test_models_can_be_scripted_afterwards(fusion):
+    model, data = Encoder(), graph(torch.float32)
+    for _ in range(2):
+        want = model(data.x, data.edge_index)
+    assert len(layers_of(model)) == 2
+    script = torch.jit.script(model)
+    out = script(data.x, data.edge_index)
+    assert torch.allclose(out, want, atol=1e-6)

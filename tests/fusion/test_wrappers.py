@@ -10,12 +10,13 @@ import torch.nn.functional as F
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.checkpoint import checkpoint
-from torch_geometric.nn import GAE, GraphSAGE
+from torch_geometric.nn import GAE, GCNConv, GraphSAGE, SAGEConv
 
 from tests.fresh import FORKS
 from tests.fusion.models import BASIC, Hand, Shared, batches, graph
 from tests.fusion.test_exact import unmarked
 from torch_gsample import fuse, unfuse
+from torch_gsample.fusion.modules import FusedLayer
 
 
 class Checkpoints(Hand):
@@ -239,3 +240,44 @@ def test_a_forward_that_encodes_is_one_call(samples):
     torch.testing.assert_close(
         want + 0, model(batch.x, batch.edge_index.plain, links)
     )
+
+
+class Encoder(nn.Module):
+    """Two layers that TorchScript can compile."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = SAGEConv(8, 8), GCNConv(8, 3)
+
+    def forward(self, x: torch.Tensor, edge_index: torch.Tensor):
+        return self.second(self.first(x, edge_index).relu(), edge_index)
+
+
+class Scaled(nn.Module):
+    """An encoder, and a function of its results."""
+
+    def __init__(self):
+        super().__init__()
+        self.encoder = Encoder()
+
+    def forward(self, x: torch.Tensor, edge_index: torch.Tensor):
+        return 2 * self.encoder(x, edge_index)
+
+
+@pytest.mark.filterwarnings('ignore:.*torch.jit.*:DeprecationWarning')
+@pytest.mark.parametrize('part', [False, True])
+def test_scripts_of_fused_models_are_of_their_own_classes(part):
+    """As in a script that is fused, trains and then exports its model."""
+    model, data = Scaled(), graph(torch.float32)
+    parts = [type(m) for m in model.modules()]
+    want = model(data.x, data.edge_index)
+    fused = model.encoder if part else model
+    fusion = fuse(fused, min_nodes=0, verbose=False)
+    model(data.x, data.edge_index)
+    script = torch.jit.script(model)
+    assert torch.allclose(script(data.x, data.edge_index), want, atol=1e-6)
+    assert next(script.parameters()) is next(model.parameters())
+    if not part:  # else torch replaces the encoder of the model itself
+        assert isinstance(model.encoder.first, FusedLayer)
+        fusion.undo()
+    assert [type(m) for m in model.modules()] == parts

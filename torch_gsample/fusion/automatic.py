@@ -14,11 +14,10 @@ from torch.nn.modules.module import (
 from torch_geometric.nn.conv import MessagePassing
 
 from torch_gsample.fusion.calls import State, current
-from torch_gsample.fusion.classes import known_of
 from torch_gsample.fusion.model import (
     MIN_NODES,
-    fuse,
     fuse_layers,
+    fuse_model,
     unfuse,
     why_not,
 )
@@ -146,8 +145,10 @@ class AutomaticFusion:
         if inside.module is module and inside.edges is None:
             inside.module = None  # this call has the hook
         known = self._candidate(module)
-        if known is not None:
-            self._begin(module, known, values)
+        if known is None or self._begin(module, known, values):
+            return
+        with self._lock:
+            known.hook.remove()  # its edges are among others
 
     def _candidate(self, module: nn.Module) -> _Known | None:
         if (
@@ -192,21 +193,22 @@ class AutomaticFusion:
             or not known.thread.is_alive()
         ):
             reason = known.reads.reason
+            state = _new_state(module, self._min_nodes)
+            if reason:
+                state.refused = dict.fromkeys((False, True), reason)
             unfuse(module)
             known.whole = None
             # The hook ends last: without it, parts of a model that is not
             # fused would be models in other threads.
-            state = known_of(fuse(module, self._min_nodes).model)
+            fuse_model(module, state)
             known.end()
-            state.is_called = True  # this call began without its class
             if reason:
-                state.refused = dict.fromkeys((False, True), reason)
                 print_report(state)
 
     def _leave(self, module: nn.Module, args: Any, out: Any) -> Any:
-        inside = self._inside
         if torch.compiler.is_compiling():
             return None
+        inside = self._inside
         if inside.outer is not None:
             self._see_result(module, out)
         if inside.module is not module:
@@ -250,7 +252,7 @@ _active: list[AutomaticFusion] = []
 
 def _enter_named(module: nn.Module, args: Any, kwargs: Any = None) -> None:
     # Torch passes no keywords to a hook that another hook has just removed.
-    if kwargs is None:
+    if kwargs is None or torch.compiler.is_compiling():
         return
     for fusion in list(_active):
         fusion.enter_named(module, tuple(kwargs.values()))
@@ -280,12 +282,18 @@ def _see_whole(module: nn.Module, known: _Known, min_nodes: int) -> None:
         isinstance(part, FusedLayer) for part in module.modules()
     ):
         return  # others have fused a part of it
-    known.whole = State(
-        *(min_nodes, 'all', True, type(module).__name__),
-        is_whole=True,
-        is_called=True,  # outside of a model, without a warning
-    )
+    known.whole = _new_state(module, min_nodes)
+    known.whole.is_whole = True
     fuse_layers(module, known.whole)
+
+
+def _new_state(module: nn.Module, min_nodes: int) -> State:
+    """Returns a state that allows calls of layers outside of their model.
+
+    The calls that run when a model is fused began without its class.
+    """
+    name = type(module).__name__
+    return State(min_nodes, 'all', True, name, is_called=True)
 
 
 def _num_rows(out: Any) -> int:

@@ -8,11 +8,15 @@ import copy
 import functools
 import types
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from torch_gsample.loader.batch_edge_index import READERS
 
 #: The methods of a model that compute blocks.
 _METHODS = 'forward', 'encode'
+#: The fused module of each that was made for ``torch.jit.script``, which takes
+#: it out of its model, but remembers its id.
+_scripted: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 #: The classes of modules by their role in a model; they register here.
 ROLES: dict[str, Any] = {}
 
@@ -50,6 +54,12 @@ class Fused:
         if original is not None:
             original = _with_wrappers(type(self), original)
         return change_class(out, self.role, known, None, original)
+
+    def __prepare_scriptable__(self) -> Any:
+        """Returns what ``torch.jit.script`` compiles instead."""
+        out = _unfused(self, {})
+        _scripted[out] = self
+        return out
 
     def _replaced(self) -> type | None:
         """The original class, if another class computes the module now."""
@@ -111,6 +121,26 @@ def restore_class(module: Any) -> None:
             READERS.discard(known)
         kind = type(module)
         module.__class__ = _with_wrappers(kind, kind.original)
+
+
+def _unfused(module: Any, known: dict[int, Any]) -> Any:
+    """Returns a module of the original classes, with the same parameters.
+
+    Its parts are other objects, too: ``torch.jit.script`` replaces them.
+    """
+    if id(module) in known:
+        return known[id(module)]
+    kind: Any = type(module)
+    while issubclass(kind, Fused):
+        kind = _with_wrappers(kind, kind.original)
+    known[id(module)] = out = object.__new__(kind)
+    fields = {k: v for k, v in vars(module).items() if k[:8] != '_gsample'}
+    object.__setattr__(out, '__dict__', fields)
+    fields['_modules'] = {
+        name: part if part is None else _unfused(part, known)
+        for name, part in module._modules.items()
+    }
+    return out
 
 
 def _with_signature(name: str, like: Any) -> Any:

@@ -129,17 +129,27 @@ nodes
     _check(model, min_nodes, statistics)
     if isinstance(model, FusedModel) and type(model).role == 'model':
         return Fusion(model, known_of(model))
+    state = State(min_nodes, statistics, verbose, type(model).__name__)
+    fuse_model(model, state)
+    return Fusion(model, state)
+
+
+def fuse_model(model: nn.Module, state: State) -> None:
+    """Fuses a model, and not its fused parts.
+
+    Args:
+        model (torch.nn.Module): The model.
+        state (State): Its state, to which the layers are added.
+    """
     for module in list(model.modules()):
         if isinstance(module, FusedModel):
             unfuse(module)
-    state = State(min_nodes, statistics, verbose, type(model).__name__)
     fuse_layers(model, state)
-    if statistics == 'computed':
+    if state.statistics == 'computed':
         for norm in list(_norms(model)):
             change_class(norm, 'norm', state)
     leave_trimming_to_blocks()
     change_class(model, 'model', state)
-    return Fusion(model, state)
 
 
 def fuse_layers(model: nn.Module, state: State) -> None:

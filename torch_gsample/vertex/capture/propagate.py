@@ -28,7 +28,7 @@ from torch_gsample.vertex.frontend.precision import (
     is_autocast,
     without_autocast,
 )
-from torch_gsample.vertex.kernels.graph_cache import flipped
+from torch_gsample.vertex.kernels.graph_cache import edges_of_matrix, flipped
 from torch_gsample.vertex.program import VertexProgram
 
 _HOOKS = {
@@ -145,16 +145,17 @@ class Capture:
         if _is_small(size, kwargs, min_nodes):
             return own(edge_index, size=size, **kwargs)
         modules = list(layer.modules())
-        reason = _why_not(method, modules, edge_index, kwargs)
+        graph, read = _edges_read(method, layer, edge_index, kwargs)
+        reason = _why_not(method, modules, graph, read)
         if reason:
             self.reason = reason
             return own(edge_index, size=size, **kwargs)
-        graph = getattr(edge_index, 'as_tensor', lambda: edge_index)()
+        graph = getattr(graph, 'as_tensor', lambda: graph)()
         if is_transformed():
             graph = without_transforms(graph)
         given = layer._check_input(edge_index, size)
         try:
-            reading = Reading(method, layer, graph, given, kwargs)
+            reading = Reading(method, layer, graph, given, read)
         except NotCaptured as error:
             self.reason = str(error)
             return own(edge_index, size=size, **kwargs)
@@ -281,6 +282,34 @@ def _is_small(size: Any, kwargs: Any, min_nodes: int) -> bool:
             if isinstance(x, Tensor) and max(x.shape, default=0) >= min_nodes:
                 return False
     return min_nodes > 0
+
+
+def _edges_read(
+    method: str, layer: Any, graph: Any, kwargs: dict[str, Any]
+) -> tuple[Any, dict[str, Any]]:
+    """Returns the edges of messages, and the arguments of these.
+
+    PyG computes messages at the elements of a sparse matrix if the layer does
+    not multiply the matrix. Its values are the argument of this name that the
+    layer has, unless the call passes another.
+    """
+    if method == 'propagate' and layer.fuse:
+        return graph, kwargs
+    found = edges_of_matrix(graph)
+    if found is None or layer.flow != 'source_to_target':
+        return graph, kwargs
+    edges, values = found
+    is_update = method == 'edge_updater'
+    used = layer._edge_user_args if is_update else layer._user_args
+    name = next((x for x in _VALUES if x in used), None)
+    has_rows = name != 'edge_attr' or values.dim() > 1
+    if name is not None and has_rows and kwargs.get(name) is None:
+        kwargs = {**kwargs, name: values}
+    return edges, kwargs
+
+
+#: The arguments that may be the values of a matrix, in PyG's order.
+_VALUES = 'edge_weight', 'edge_attr', 'edge_type'
 
 
 def _why_not(method: str, modules: list[Any], graph: Any, kwargs: Any) -> str:

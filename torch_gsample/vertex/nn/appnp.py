@@ -7,8 +7,12 @@ from torch_geometric import nn
 from torch_geometric.typing import OptTensor
 
 from torch_gsample.block import Block
-from torch_gsample.vertex.nn.fusible import is_fusible, left_to_pyg
+from torch_gsample.vertex.nn.fusible import (
+    is_fusible,
+    left_to_pyg,
+)
 from torch_gsample.vertex.nn.gcn_conv import Propagation
+from torch_gsample.vertex.nn.matrices import read_weights
 
 
 class APPNP(nn.APPNP):
@@ -51,11 +55,13 @@ class APPNP(nn.APPNP):
                 fused, as with dropout of edges in training.
         """
         dropout = self.dropout > 0 and self.training
+        has_loops = self.normalize and self.add_self_loops
+        edges, weight = read_weights(edge_index, edge_weight, x, has_loops)
         if (
             dropout
             or self.cached
-            or (edge_weight is not None and edge_weight.dim() != 1)
-            or not is_fusible(self, edge_index, x, edge_weight, aggr='sum')
+            or (weight is not None and weight.dim() != 1)
+            or not is_fusible(self, edges, x, weight, aggr='sum')
         ):
             if isinstance(edge_index, Block):
                 raise TypeError(
@@ -64,14 +70,14 @@ class APPNP(nn.APPNP):
                     'messages (got a Block)'
                 )
             return left_to_pyg(self, nn.APPNP, x, edge_index, edge_weight)
-        loop = float(self.add_self_loops and self.normalize)
+        loop = float(has_loops)
         out = x
-        for graph in self._graphs(edge_index):
+        for graph in self._graphs(edges):
             if isinstance(graph, Block):
                 out, _ = graph.pair(out)
             if out is x or isinstance(graph, Block):
                 propagate = Propagation(
-                    graph, edge_weight, out, x.dtype, self.normalize, loop
+                    graph, weight, out, x.dtype, self.normalize, loop
                 )
             restart = x[: graph.num_dst] if isinstance(graph, Block) else x
             out = propagate(out, restart, self.alpha)

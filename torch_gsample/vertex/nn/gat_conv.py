@@ -19,6 +19,7 @@ from torch_gsample.vertex.nn.fusible import (
     with_loops,
     with_product,
 )
+from torch_gsample.vertex.nn.matrices import read_pattern
 from torch_gsample.vertex.program import VertexProgram
 
 
@@ -108,11 +109,12 @@ class GATConv(nn.GATConv):
         """
         pair = read_ends(x, edge_index)
         edge_attr = read_edges(edge_attr, edge_index)
+        edges = read_pattern(edge_index, edge_attr, pair)
         if (
             return_attention_weights is not None
             or pair[1] is None
             or (size is not None and self.add_self_loops)
-            or not is_fusible(self, edge_index, *pair, edge_attr, aggr='sum')
+            or not is_fusible(self, edges, *pair, edge_attr, aggr='sum')
         ):
             return left_to_pyg(
                 self,
@@ -133,15 +135,13 @@ class GATConv(nn.GATConv):
             'score': (first, second[: pair[1].shape[0]]),
         }
         if edge_attr is not None and self.lin_edge is not None:
-            features['edge_score'] = self._edge_scores(
-                edge_index, edge_attr, loops
-            )
+            features['edge_score'] = self._edge_scores(edges, edge_attr, loops)
         dropout = self.dropout if self.training else 0.0
         program = attention(
             self.negative_slope, 'edge_score' in features, dropout
         )
         out = program(
-            edge_index,
+            edges,
             size=size,
             loops=Loops.REPLACE if self.add_self_loops else Loops.KEEP,
             **features,

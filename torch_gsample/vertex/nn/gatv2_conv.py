@@ -19,6 +19,7 @@ from torch_gsample.vertex.nn.fusible import (
     share_rows,
     with_loops,
 )
+from torch_gsample.vertex.nn.matrices import read_pattern
 from torch_gsample.vertex.program import VertexProgram
 
 _programs: dict[tuple, VertexProgram] = {}
@@ -101,10 +102,11 @@ class GATv2Conv(nn.GATv2Conv):
         """
         pair = read_ends(x, edge_index)
         edge_attr = read_edges(edge_attr, edge_index)
+        edges = read_pattern(edge_index, edge_attr, pair)
         if (
             return_attention_weights is not None
             or pair[1] is None
-            or not is_fusible(self, edge_index, *pair, edge_attr, aggr='sum')
+            or not is_fusible(self, edges, *pair, edge_attr, aggr='sum')
         ):
             return left_to_pyg(
                 self,
@@ -115,7 +117,7 @@ class GATv2Conv(nn.GATv2Conv):
                 return_attention_weights,
             )
         if not self.share_weights:
-            pair = share_rows(pair, x, edge_index)
+            pair = share_rows(pair, x, edges)
         shape = -1, self.heads, self.out_channels
         left = project(pair[0], self.lin_l).view(shape)
         if self.share_weights and isinstance(x, Tensor):
@@ -128,13 +130,13 @@ class GATv2Conv(nn.GATv2Conv):
             'right': (None, right),
         }
         if edge_attr is not None:
-            features['x'] = self._edges(edge_index, edge_attr, loops)
+            features['x'] = self._edges(edges, edge_attr, loops)
         dropout = self.dropout if self.training else 0.0
         program = attention(
             self.negative_slope, edge_attr is not None, dropout
         )
         out = program(
-            edge_index,
+            edges,
             loops=Loops.REPLACE if self.add_self_loops else Loops.KEEP,
             att=self.att.squeeze(0),
             **features,

@@ -18,6 +18,7 @@ from torch_gsample.vertex.nn.fusible import (
     left_to_pyg,
     read_edges,
 )
+from torch_gsample.vertex.nn.matrices import read_weights
 from torch_gsample.vertex.program import VertexProgram
 
 
@@ -217,22 +218,22 @@ class GCNConv(nn.GCNConv):
         """
         if isinstance(edge_index, Block):
             x, _ = edge_index.pair(x)
+        has_loops = self.normalize and self.add_self_loops
+        edges, weight = read_weights(edge_index, edge_weight, x, has_loops)
         if (
             self.cached
-            or (edge_weight is not None and edge_weight.dim() != 1)
-            or not is_fusible(self, edge_index, x, edge_weight, aggr='sum')
+            or (weight is not None and weight.dim() != 1)
+            or not is_fusible(self, edges, x, weight, aggr='sum')
         ):
             if isinstance(edge_index, Block):
                 return self._left_to_pyg(x, edge_index, edge_weight)
             return left_to_pyg(self, nn.GCNConv, x, edge_index, edge_weight)
         # PyG's loops count twice only if edges have weights.
-        twice = self.improved and edge_weight is not None
+        twice = self.improved and weight is not None
         loop = (2.0 if twice else 1.0) * self.add_self_loops
         dtype = x.dtype  # under autocast, the product has another one
         x = self.lin(x)
-        propagate = Propagation(
-            edge_index, edge_weight, x, dtype, self.normalize, loop
-        )
+        propagate = Propagation(edges, weight, x, dtype, self.normalize, loop)
         out = propagate(x)
         return out if self.bias is None else out + self.bias
 

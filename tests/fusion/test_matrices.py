@@ -136,15 +136,29 @@ def test_a_bipartite_matrix(monkeypatch):
     assert torch.allclose(layer((x, x[:25]), adj_t), want, atol=1e-6)
 
 
-def test_gradients_of_values():
-    layer = Weighted()
-    x, adj_t = matrix('coo', True, True)
+@pytest.mark.parametrize(
+    ('layout', 'name'),
+    [
+        ('coo', 'weighted'),  # PyG's norms have no gradients there
+        ('csr', 'weighted'),
+        ('csr', 'GCN'),
+        ('csr', 'APPNP'),
+    ],
+)
+def test_gradients_of_values(layout, name):
+    layer = LAYERS[name]()
+    x, adj_t = matrix(layout, True, False)
     grads = []
     for _ in range(2):
         values = adj_t.values().clone().requires_grad_()
-        given = torch.sparse_coo_tensor(
-            adj_t.indices(), values, adj_t.shape, is_coalesced=True
-        )
+        if layout == 'coo':
+            given = torch.sparse_coo_tensor(
+                adj_t.indices(), values, adj_t.shape, is_coalesced=True
+            )
+        else:
+            given = torch.sparse_csr_tensor(
+                adj_t.crow_indices(), adj_t.col_indices(), values, adj_t.shape
+            )
         layer(x, given).square().sum().backward()
         grads.append(values.grad)
         fuse(layer, min_nodes=0, verbose=False)

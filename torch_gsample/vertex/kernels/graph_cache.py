@@ -110,12 +110,11 @@ def edges_of_matrix(matrix: Any) -> tuple[Tensor, Tensor] | None:
 
     Returns:
         Tuple[torch.Tensor, torch.Tensor], optional: int64 ``[2, num_edges]``
-        and the values; None unless it is torch's, by row, coalesced and
-        without a gradient.
+        and the values; None unless it is torch's, by row and coalesced.
     """
     if not isinstance(matrix, Tensor) or matrix.dim() != 2:
         return None
-    if matrix.requires_grad or torch.compiler.is_compiling():
+    if torch.compiler.is_compiling():
         return None
     if matrix.layout == torch.sparse_coo and not matrix.is_coalesced():
         return None

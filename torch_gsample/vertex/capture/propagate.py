@@ -28,7 +28,8 @@ from torch_gsample.vertex.frontend.precision import (
     is_autocast,
     without_autocast,
 )
-from torch_gsample.vertex.kernels.graph_cache import edges_of_matrix, flipped
+from torch_gsample.vertex.kernels.graph_cache import flipped
+from torch_gsample.vertex.kernels.matrices import edges_of_matrix
 from torch_gsample.vertex.program import VertexProgram
 
 _HOOKS = {
@@ -302,8 +303,9 @@ def _edges_read(
     is_update = method == 'edge_updater'
     used = layer._edge_user_args if is_update else layer._user_args
     name = next((x for x in _VALUES if x in used), None)
-    has_rows = name != 'edge_attr' or values.dim() > 1
-    if name is not None and has_rows and kwargs.get(name) is None:
+    if values is not None and values.dim() == 1 and name == 'edge_attr':
+        values = None  # PyG takes them for weights
+    if name is not None and kwargs.get(name) is None:
         kwargs = {**kwargs, name: values}
     return edges, kwargs
 

@@ -4,7 +4,6 @@ import weakref
 from collections.abc import Sequence
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from torch_gsample.snapshot import Snapshot, add_keeper
@@ -71,71 +70,6 @@ def has_loops(edges: Tensor) -> bool:
 
 #: The cache key of whether there are loops.
 _LOOPS = ('loops',)
-
-
-class _Matrices:
-    """The edges of sparse matrices, cached with these."""
-
-    def __init__(self) -> None:
-        self._known: dict[int, tuple[Snapshot, Tensor]] = {}
-
-    def edges(self, matrix: Tensor) -> Tensor:
-        """Returns the edges of a matrix."""
-        parts = _parts(matrix)
-        if matrix.is_inference():
-            return _edges(matrix, parts)
-        key = id(matrix)
-        found = self._known.get(key)
-        if found is None:
-            weakref.finalize(matrix, self._known.pop, key, None)
-        if found is None or not found[0].holds(parts):
-            made = Snapshot(parts), _edges(matrix, parts)
-            found = self._known[key] = made
-        return found[1]
-
-    def forget(self) -> None:
-        """Drops all edges; matrices in use get new ones."""
-        for key, (_, edges) in list(self._known.items()):
-            self._known[key] = Snapshot([]), edges
-
-
-_matrices = add_keeper(_Matrices())
-
-
-def edges_of_matrix(matrix: Any) -> tuple[Tensor, Tensor] | None:
-    """Returns the edges and values of a sparse matrix, cached with it.
-
-    Args:
-        matrix (Any): Rows are destinations, as in PyG's ``adj_t``.
-
-    Returns:
-        Tuple[torch.Tensor, torch.Tensor], optional: int64 ``[2, num_edges]``
-        and the values; None unless it is torch's, by row and coalesced.
-    """
-    if not isinstance(matrix, Tensor) or matrix.dim() != 2:
-        return None
-    if torch.compiler.is_compiling():
-        return None
-    if matrix.layout == torch.sparse_coo and not matrix.is_coalesced():
-        return None
-    if matrix.layout not in (torch.sparse_csr, torch.sparse_coo):
-        return None
-    return _matrices.edges(matrix), matrix.values()
-
-
-def _parts(matrix: Tensor) -> list[Tensor]:
-    if matrix.layout == torch.sparse_coo:
-        return [matrix.indices()]
-    return [matrix.crow_indices(), matrix.col_indices()]
-
-
-def _edges(matrix: Tensor, parts: list[Tensor]) -> Tensor:
-    if matrix.layout == torch.sparse_coo:
-        return parts[0].flip(0)
-    ends, col = parts
-    rows = torch.arange(len(matrix), device=col.device)
-    row = torch.repeat_interleave(rows, ends.diff(), output_size=len(col))
-    return torch.stack([col.long(), row])
 
 
 #: The cache key of the reversed edges.

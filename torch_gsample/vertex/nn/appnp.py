@@ -55,8 +55,8 @@ class APPNP(nn.APPNP):
                 fused, as with dropout of edges in training.
         """
         dropout = self.dropout > 0 and self.training
-        has_loops = self.normalize and self.add_self_loops
-        edges, weight = read_weights(edge_index, edge_weight, x, has_loops)
+        loop = float(self.add_self_loops and self.normalize)
+        edges, weight, looped = read_weights(edge_index, edge_weight, x, loop)
         if (
             dropout
             or self.cached
@@ -70,7 +70,8 @@ class APPNP(nn.APPNP):
                     'messages (got a Block)'
                 )
             return left_to_pyg(self, nn.APPNP, x, edge_index, edge_weight)
-        loop = float(has_loops)
+        if looped:
+            loop = 0.0
         out = x
         for graph in self._graphs(edges):
             if isinstance(graph, Block):

@@ -218,8 +218,8 @@ class GCNConv(nn.GCNConv):
         """
         if isinstance(edge_index, Block):
             x, _ = edge_index.pair(x)
-        has_loops = self.normalize and self.add_self_loops
-        edges, weight = read_weights(edge_index, edge_weight, x, has_loops)
+        loop = (2.0 if self.improved else 1.0) * self.add_self_loops
+        edges, weight, looped = read_weights(edge_index, edge_weight, x, loop)
         if (
             self.cached
             or (weight is not None and weight.dim() != 1)
@@ -228,9 +228,10 @@ class GCNConv(nn.GCNConv):
             if isinstance(edge_index, Block):
                 return self._left_to_pyg(x, edge_index, edge_weight)
             return left_to_pyg(self, nn.GCNConv, x, edge_index, edge_weight)
-        # PyG's loops count twice only if edges have weights.
-        twice = self.improved and weight is not None
-        loop = (2.0 if twice else 1.0) * self.add_self_loops
+        if weight is None:  # only loops among weights count twice
+            loop = float(self.add_self_loops)
+        if looped:
+            loop = 0.0
         dtype = x.dtype  # under autocast, the product has another one
         x = self.lin(x)
         propagate = Propagation(edges, weight, x, dtype, self.normalize, loop)

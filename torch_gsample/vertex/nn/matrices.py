@@ -4,47 +4,72 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch_geometric.typing import SparseTensor
 
-from torch_gsample.vertex.kernels.graph_cache import (
-    edges_of_matrix,
-    has_loops,
-)
+from torch_gsample.vertex.kernels.graph_cache import has_loops, known_of
+from torch_gsample.vertex.kernels.matrices import edges_of_matrix
 
 
-def read_matrix(graph: Any, *features: Any) -> tuple[Any, Tensor | None]:
-    """Returns the edges and values of a sparse matrix, where PyG reads these.
-
-    Other graphs are returned as they are, without values.
-
-    Args:
-        graph (Any): The argument ``edge_index``.
-        *features (torch.Tensor): The features of sources, and of destinations.
-    """
-    if (
-        not isinstance(graph, Tensor)
-        or graph.layout == torch.strided
-        or list(graph.shape) != [len(x) for x in reversed(features)]
-    ):
-        return graph, None
-    return edges_of_matrix(graph) or (graph, None)
+def _read(graph: Any, *features: Any) -> tuple[Tensor, Tensor | None] | None:
+    """Returns the edges and values of a matrix of the size of features."""
+    if isinstance(graph, SparseTensor):
+        shape = graph.sizes()
+    elif isinstance(graph, Tensor) and graph.layout != torch.strided:
+        shape = list(graph.shape)
+    else:
+        return None
+    if shape != [len(x) for x in reversed(features)]:
+        return None
+    return edges_of_matrix(graph)
 
 
 def read_weights(
-    graph: Any, weight: Tensor | None, x: Any, adds_loops: bool
-) -> tuple[Any, Tensor | None]:
-    """Returns edges and their weights; for a sparse matrix, its values.
+    graph: Any, weight: Tensor | None, x: Any, loop: float
+) -> tuple[Any, Tensor | None, bool]:
+    """Returns edges, their weights, and whether loops are among them.
+
+    Those of a sparse matrix are its elements. Only if it has loops, those that
+    a layer adds are among the edges: PyG adds loops to those of a matrix of
+    ``torch.sparse``, and replaces those of torch-sparse, in another way than
+    loops among edges.
 
     Args:
         graph (Any): The argument ``edge_index``.
         weight (torch.Tensor, optional): The argument ``edge_weight``.
         x (torch.Tensor): The features.
-        adds_loops (bool): Whether the layer adds loops. PyG adds them to those
-            of a matrix, but replaces loops among edges.
+        loop (float): The weight of the loops that the layer adds, or 0.
     """
-    edges, values = read_matrix(graph, x, x)
-    if values is None or (adds_loops and has_loops(edges)):
-        return graph, weight
-    return edges, values
+    found = _read(graph, x, x)
+    if found is None:
+        return graph, weight, False
+    edges, values = found
+    if values is None:
+        values = x.new_ones(edges.shape[1])
+    if not loop or values.dim() > 1 or not has_loops(edges):
+        return edges, values, False
+    edges, kept = _with_loops(edges, len(x), isinstance(graph, SparseTensor))
+    values = values if kept is None else values[kept]
+    return edges, torch.cat([values, values.new_full((len(x),), loop)]), True
+
+
+def _with_loops(
+    edges: Tensor, num_nodes: int, replaces: bool
+) -> tuple[Tensor, Tensor | None]:
+    """Returns edges and a loop for each node, and which edges are kept.
+
+    They are cached with the edges.
+    """
+    known = known_of([edges])
+    key = 'with loops', replaces
+    found: tuple[Tensor, Tensor | None] | None = known.get(key)
+    if found is None:
+        kept = None
+        loops = torch.arange(num_nodes, device=edges.device).expand(2, -1)
+        if replaces:
+            kept = (edges[0] != edges[1]).nonzero().view(-1)
+            edges = edges[:, kept]
+        found = known[key] = torch.cat([edges, loops], dim=1), kept
+    return found
 
 
 def read_pattern(graph: Any, edge_attr: Any, pair: tuple[Any, Any]) -> Any:
@@ -59,5 +84,7 @@ def read_pattern(graph: Any, edge_attr: Any, pair: tuple[Any, Any]) -> Any:
     """
     if edge_attr is not None or any(x is None for x in pair):
         return graph
-    edges, values = read_matrix(graph, *pair)
-    return graph if values is not None and values.dim() > 1 else edges
+    found = _read(graph, *pair)
+    if found is None or (found[1] is not None and found[1].dim() > 1):
+        return graph
+    return found[0]

@@ -130,6 +130,16 @@ def test_results_are_those_of_pyg(name, layout, attr, loops, monkeypatch):
         assert 'PyG multiplies its sparse matrix' in fusion.report()
 
 
+@pytest.mark.interop
+@pytest.mark.parametrize('conv', [pyg.GATConv, pyg.GATv2Conv])
+def test_pyg_refuses_loops_with_features_of_edges(conv):
+    layer = conv(WIDTH, 4, edge_dim=1)
+    x, adj_t = matrix('torch-sparse', True, False)
+    fuse(layer, min_nodes=0, verbose=False)
+    with pytest.raises(NotImplementedError, match='not yet supported'):
+        layer(x, adj_t)
+
+
 def test_a_bipartite_matrix(monkeypatch):
     layer = pyg.GATConv((WIDTH, WIDTH), 4, add_self_loops=False)
     x, adj_t = matrix('csr', False, True)

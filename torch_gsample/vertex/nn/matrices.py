@@ -72,17 +72,17 @@ def _with_loops(
     return found
 
 
-def read_pattern(graph: Any, edge_attr: Any, pair: tuple[Any, Any]) -> Any:
+def read_pattern(graph: Any, layer: Any, pair: tuple[Any, Any]) -> Any:
     """Returns the edges of a sparse matrix of weights, which PyG ignores.
 
     Other graphs are returned as they are, as are matrices of edge features.
 
     Args:
         graph (Any): The argument ``edge_index``.
-        edge_attr (Any): The features of edges, if any.
+        layer (MessagePassing): A layer, which may have features of edges.
         pair (Tuple): The features of sources and of destinations.
     """
-    if edge_attr is not None or any(x is None for x in pair):
+    if layer.edge_dim is not None or any(x is None for x in pair):
         return graph
     found = _read(graph, *pair)
     if found is None or (found[1] is not None and found[1].dim() > 1):

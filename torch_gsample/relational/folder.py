@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from torch_gsample.relational.row_files import (
+    TABLES,
     keys_file,
     read_description,
     rows_file,
@@ -53,6 +54,7 @@ class TableFolder:
         self.graph = ChunkedGraph(self.path, verify=verify)
         self._folders = [self.path, *self.graph.segment_folders]
         fields, self.schema = read_description(self._folders[-1])
+        self.graph.check_file(self._folders[-1] / TABLES)
         self.fields = fields
         self.version: int = fields['appends'] or len(self._folders) - 1
         self.report: dict[str, dict[str, Any]] = fields['report']
@@ -87,6 +89,8 @@ class TableFolder:
             rows: list[RowSource] = [
                 FeatureFile(file, verify=verify) for file in files
             ]
+            for file in files:
+                self.graph.check_file(file)
             part = rows[0] if len(rows) == 1 else JoinedRows(rows)
             want = (entry['rows'], len(names)), dtype
             if (tuple(part.shape), part.dtype) != want:
@@ -113,14 +117,25 @@ class TableFolder:
         """Returns an SQL query for ``id``, ``k0``, ... of all rows.
 
         Raises:
-            ValueError: If the table has no key.
+            ValueError: If the table has no key, or a file is damaged.
         """
         if not self.schema[table].key:
             raise ValueError(
                 f'TableFolder: table {table!r} must have a key (it has none)'
             )
         number = list(self.schema).index(table)
-        return parquet(self.files(keys_file(number)))
+        return self.rows_sql(keys_file(number))
+
+    def rows_sql(self, name: str) -> str:
+        """Returns an SQL source of the rows of the files of a name.
+
+        Raises:
+            ValueError: If a file is damaged.
+        """
+        files = self.files(name)
+        for file in files:
+            self.graph.check_file(file)
+        return parquet(files)
 
     def files(self, name: str) -> list[Path]:
         """Returns the files of a name: the graph's, then appended ones."""

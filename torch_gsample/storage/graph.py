@@ -24,6 +24,7 @@ from torch_gsample.storage.format import (
     START,
     RelationMeta,
 )
+from torch_gsample.storage.further_files import FurtherFiles
 from torch_gsample.storage.meta import read_meta
 from torch_gsample.storage.reading import ReadableFile, ReadAhead
 from torch_gsample.storage.replaced import (
@@ -97,6 +98,9 @@ class ChunkedGraph(Matrices, GraphStore):
         self.meta = read_meta(self.path)
         #: The appended segments.
         self.segments: Segments = read_segments(self.path, self.meta)
+        self._further = FurtherFiles(
+            self.path, self.meta, self.segments.entries, self._verify
+        )
         self._begin_checks()
 
     def _begin_checks(self) -> None:
@@ -154,6 +158,24 @@ class ChunkedGraph(Matrices, GraphStore):
         """The folders of appended segments, in order."""
         count = len(self.segments.entries)
         return [self.path / segment_name(i + 1) for i in range(count)]
+
+    def check_file(self, path: Path) -> None:
+        """Checks a further file of the graph's folder or of a segment.
+
+        Files of earlier releases have no checksum, and are not checked.
+
+        Args:
+            path (Path): The file.
+
+        Raises:
+            OSError: If it cannot be read.
+            RuntimeError: If the folder was replaced since it was opened.
+            ValueError: If it is damaged, or another file; it names the file.
+        """
+        try:
+            self._further.check(path)
+        finally:
+            self.check_current()
 
     def refuse_segments(self, name: str) -> None:
         """Raises an error if there are appended edges.

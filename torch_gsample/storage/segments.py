@@ -3,7 +3,8 @@
 A segment is a subfolder of the graph's folder with new edges of relations and
 the times of new nodes; existing files do not change. ``segments.json`` lists
 the segments and is replaced atomically, so readers see a whole segment or
-nothing. Appended edges are in memory, sorted by destination.
+nothing. An empty file ``listed`` in each listed segment reveals a lost or
+outdated list. Appended edges are in memory, sorted by destination.
 """
 
 import contextlib
@@ -29,9 +30,13 @@ from torch_gsample.storage.format import (
     malformed,
     seal,
 )
+from torch_gsample.storage.further_files import further_checksums
+from torch_gsample.storage.meta import are_file_checksums
 from torch_gsample.storage.new_file import NewFile, write_new
 
 SEGMENTS = 'segments.json'
+#: Marks a segment that ``segments.json`` lists.
+LISTED = 'listed'
 _FORMAT = 'gsample segments'
 _FIELDS = {
     'num_nodes', 'num_edges', 'edge_checksums', 'time_checksums'
@@ -89,7 +94,7 @@ def read_segments(path: Path, meta: GraphMeta) -> Segments:
         OSError: If a file is missing or cannot be read.
         ValueError: If a file is damaged, or breaks a rule of the format.
     """
-    entries = _read_entries(path, meta)
+    entries = _read_all_entries(path, meta)
     if not entries:
         return Segments()
     parts: list[list[np.ndarray]] = [[] for _ in meta.relations]
@@ -117,6 +122,29 @@ def read_segments(path: Path, meta: GraphMeta) -> Segments:
         edges.append(Appended(found[0], found[1], found[2], time))
     joined = {i: np.concatenate(part) for i, part in times.items()}
     return Segments(entries, edges, joined)
+
+
+def _read_all_entries(path: Path, meta: GraphMeta) -> list[dict[str, Any]]:
+    """Reads ``segments.json``, and checks that it lists all segments."""
+    entries = _read_entries(path, meta)
+    last = _last_listed(path)
+    if last > len(entries):  # appended meanwhile
+        entries = _read_entries(path, meta)
+    if last > len(entries):
+        malformed(
+            path / SEGMENTS,
+            0,
+            f'it must list {last} segments (got {len(entries)}): it was '
+            'deleted, or replaced by an earlier version',
+        )
+    return entries
+
+
+def _last_listed(path: Path) -> int:
+    """Returns the number of the last segment that was listed."""
+    names = (file.parent.name for file in path.glob(f'segment-*/{LISTED}'))
+    numbers = (name.removeprefix('segment-') for name in names)
+    return max((int(n) for n in numbers if n.isdecimal()), default=0)
 
 
 def _read_entries(path: Path, meta: GraphMeta) -> list[dict[str, Any]]:
@@ -147,8 +175,9 @@ def _read_entries(path: Path, meta: GraphMeta) -> list[dict[str, Any]]:
 def _check_entry(
     file: Path, meta: GraphMeta, entry: Any, before: list[int]
 ) -> None:
-    valid = isinstance(entry, dict) and set(entry) == _FIELDS
-    lists = list(entry.values()) if valid else []
+    valid = isinstance(entry, dict) and set(entry) - {'files'} == _FIELDS
+    valid = valid and are_file_checksums(entry.get('files', {}))
+    lists = [entry[name] for name in _FIELDS] if valid else []
     valid = valid and all(
         isinstance(of, list)
         and all(type(x) is int and 0 <= x < MAX_COUNT for x in of)
@@ -249,6 +278,7 @@ def append_segment(path: Path, meta: GraphMeta) -> Iterator['SegmentWriter']:
         try:
             writer = SegmentWriter(folder.path, name, meta, segments)
             yield writer
+            writer.finish()
             for file in [*os.listdir(folder.path), '.']:
                 sync(folder.path / file)
             os.chmod(folder.path, os.stat(path).st_mode & 0o777)
@@ -259,6 +289,7 @@ def append_segment(path: Path, meta: GraphMeta) -> Iterator['SegmentWriter']:
             raise
         folder.release()
         _publish(path, meta, [*segments.entries, writer.entry])
+        _mark_listed(path, len(segments.entries) + 1)
 
 
 @contextlib.contextmanager
@@ -309,6 +340,16 @@ def _publish(
     sync(path)
 
 
+def _mark_listed(path: Path, count: int) -> None:
+    """Marks listed segments, also those of a writer killed before it did."""
+    with contextlib.suppress(OSError):  # the segment is complete without it
+        for number in range(1, count + 1):
+            file = path / segment_name(number) / LISTED
+            if not file.exists():
+                file.touch()
+                sync(file.parent)
+
+
 class SegmentWriter:
     """Writes the files of a segment.
 
@@ -322,13 +363,14 @@ class SegmentWriter:
         folder (Path): Callers may add files.
         num_nodes (List[int]): The earlier number of nodes of each type.
         num_edges (List[int]): The earlier number of edges of each relation.
-        entry (Dict[str, List[int]]): The description of the segment.
+        entry (Dict[str, Any]): The description of the segment.
     """
 
     def __init__(
         self, folder: Path, name: str, meta: GraphMeta, segments: Segments
     ):
         self.folder, self._name, self._meta = folder, name, meta
+        self._arrays: set[str] = set()
         entries = segments.entries
         self.num_nodes = list(
             entries[-1]['num_nodes'] if entries else meta.num_nodes
@@ -337,7 +379,7 @@ class SegmentWriter:
             r.num_edges + sum(entry['num_edges'][i] for entry in entries)
             for i, r in enumerate(meta.relations)
         ]
-        self.entry: dict[str, list[int]] = {
+        self.entry: dict[str, Any] = {
             'num_nodes': list(self.num_nodes),
             'num_edges': [0] * len(meta.relations),
             'edge_checksums': [0] * len(meta.relations),
@@ -380,8 +422,15 @@ class SegmentWriter:
             crc = self._write(f'time-{node_type}.bin', times())
             self.entry['time_checksums'][node_type] = crc
 
+    def finish(self) -> None:
+        """Describes the files that callers added."""
+        self.entry['files'] = further_checksums(
+            self.folder, self._arrays, self._meta, f'{self._name}/'
+        )
+
     def _write(self, name: str, pieces: Iterator[np.ndarray]) -> int:
         """Writes an array; returns its checksum."""
+        self._arrays.add(name)
         crc = self._meta.file_seed(f'{self._name}/{name}')
         with NewFile(self.folder / name) as file:
             for piece in pieces:

@@ -54,7 +54,6 @@ class TableFolder:
         self.graph = ChunkedGraph(self.path, verify=verify)
         self._folders = [self.path, *self.graph.segment_folders]
         fields, self.schema = read_description(self._folders[-1])
-        self.graph.check_file(self._folders[-1] / TABLES)
         self.fields = fields
         self.version: int = fields['appends'] or len(self._folders) - 1
         self.report: dict[str, dict[str, Any]] = fields['report']
@@ -72,6 +71,8 @@ class TableFolder:
             self.values[name] = self._read_values(i, name, verify)
             if name in self.times:
                 self.features.put_tensor(self.times[name], name, 'time', None)
+        # Errors of contents name more than that of the checksum.
+        self.graph.check_file(self._folders[-1] / TABLES)
 
     def _read_values(self, number: int, name: str, verify: str) -> Values:
         entry = self.fields['tables'][name]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from torch_gsample.storage.crc32c import BLOCK, crc32c
-from torch_gsample.storage.feature_format import MAGIC
+from torch_gsample.storage.feature_format import CHECKSUM_AT, MAGIC
 from torch_gsample.storage.format import GraphMeta, malformed
 from torch_gsample.storage.reading import file_identity
 
@@ -37,12 +37,14 @@ def further_checksums(
 def _checksum(path: Path, crc: int) -> int:
     """Returns the checksum of a file; of a feature file, of its header.
 
-    The header has a generation, and so determines the rest.
+    The header has a generation and the checksum of checksums, so it determines
+    the file. Its own checksum is left out: a CRC of data and their CRC is a
+    constant.
     """
     with open(path, 'rb') as file:
         data = file.read(BLOCK)
         if data.startswith(MAGIC):
-            return crc32c(data, crc)
+            return crc32c(data[:CHECKSUM_AT], crc)
         while data:
             crc = crc32c(data, crc)
             data = file.read(_PIECE)

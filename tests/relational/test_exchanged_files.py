@@ -41,7 +41,7 @@ def shop(path, first, last):
     with duckdb.connect(str(path)) as database:
         database.execute(
             'CREATE TABLE buyer AS SELECT replace(name, substr(name, 2), '
-            "(99 - substr(name, 2)::INT)::VARCHAR) AS name, age + 1 AS age, "
+            '(99 - substr(name, 2)::INT)::VARCHAR) AS name, age + 1 AS age, '
             "'d' || colour AS colour FROM user"
         )
         database.execute('ALTER TABLE post ADD COLUMN buyer VARCHAR')

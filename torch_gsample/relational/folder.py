@@ -61,8 +61,8 @@ class TableFolder:
         rows = {name: t['rows'] for name, t in fields['tables'].items()}
         if rows != self.graph.num_nodes:
             raise ValueError(
-                f'TableFolder: {self._folders[-1] / TABLES} must have the rows '
-                f'of its graph, {self.graph.num_nodes} (got {rows})'
+                f'TableFolder: {self._folders[-1] / TABLES} must have the '
+                f'rows of its graph, {self.graph.num_nodes} (got {rows})'
             )
         self.values: dict[str, Values] = {}
         self.features = DiskFeatureStore()

@@ -18,7 +18,7 @@ from torch_gsample.storage.matrices.derived import DerivedFiles, fingerprint
 from torch_gsample.storage.matrices.edges import StoredEdges
 from torch_gsample.storage.new_file import NewFile
 
-#: The relation's name in rows of earlier releases, instead of the graph's mark.
+#: The name of the relation in rows of earlier releases, instead of a mark.
 _EARLIER = 'to'
 
 
@@ -108,10 +108,11 @@ def stored_rows(edges: StoredEdges) -> ChunkedGraph | None:
     [meta] = graph.meta.relations
     shape = meta.num_rows, meta.num_cols, meta.num_edges
     assert meta.edge_type is not None
-    if (
-        shape != (edges.num_cols, edges.num_rows, edges.num_edges)
-        or meta.edge_type[1] not in (edges.derived.mark, _EARLIER)
-    ):
+    if shape != (
+        edges.num_cols,
+        edges.num_rows,
+        edges.num_edges,
+    ) or meta.edge_type[1] not in (edges.derived.mark, _EARLIER):
         raise ValueError(
             f'ChunkedGraph: {path} must hold the rows of {edges.path}, of '
             f'{edges.num_edges} edges (got {meta.num_edges}): it was moved, '

@@ -133,6 +133,9 @@ class ProgramSampler(KeyedSampler):
     """
 
     _super_batch: int | str = 1  # default of the option
+    #: Whether to check edges of each batch, which reads some on disk. The
+    #: package's programs return edges of the graph.
+    _checks_edges = True
 
     def __init__(
         self,
@@ -397,4 +400,5 @@ class ProgramSampler(KeyedSampler):
 
     def _steps(self, seeds: dict[Any, Tensor], key: Tensor) -> Steps:
         steps = disjoint_steps if self.disjoint else layer_steps
-        return steps(self._name, self.graph, self.own_edges, seeds, key)
+        flags = self.own_edges, self._checks_edges
+        return steps(self._name, self.graph, *flags, seeds, key)

@@ -165,6 +165,18 @@ def test_an_edge_that_is_not_in_the_graph_is_found(graph):
         sampler.sample_from_nodes(graphs.nodes(torch.arange(5)))
 
 
+def test_a_sampler_of_the_package_reads_no_edges_to_check_them(graph):
+    reads = []
+    for sampler in (
+        samplers.LadiesSampler(graph, [10, 10], seed=0),
+        ProgramSampler(graph, algorithms.ladies, [10, 10], seed=0),
+    ):
+        sampler.sample_from_nodes(graphs.nodes(torch.arange(5)))
+        plans = sampler.matrices[None].stats()['plans']
+        reads.append(sum(plans.values()))
+    assert reads[0] < reads[1]
+
+
 @pytest.mark.parametrize(
     ('make', 'match'),
     [

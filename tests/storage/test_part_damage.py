@@ -12,8 +12,9 @@ import torch
 from tests.storage import disk
 from tests.storage.test_damage import flip, flips
 from tests.storage.test_stripes import write
-from torch_gsample.storage import ChunkedGraph, segments
-from torch_gsample.storage.segments import SEGMENTS, append_segment
+from torch_gsample.storage import ChunkedGraph, segment_list
+from torch_gsample.storage.segment_list import SEGMENTS
+from torch_gsample.storage.segments import append_segment
 
 SEGMENT_FILES = (
     'segments.json',
@@ -128,7 +129,7 @@ def test_a_missing_mark_of_a_segment_is_made_again(twice):
 
 
 def test_a_list_that_grows_while_it_is_read_is_read_again(twice, monkeypatch):
-    now, read = (twice / SEGMENTS).read_bytes(), segments._read_entries
+    now, read = (twice / SEGMENTS).read_bytes(), segment_list._read_entries
     shutil.copy(twice.parent / SEGMENTS, twice)
 
     def then_append(*args):
@@ -136,7 +137,7 @@ def test_a_list_that_grows_while_it_is_read_is_read_again(twice, monkeypatch):
         (twice / SEGMENTS).write_bytes(now)
         return out
 
-    monkeypatch.setattr(segments, '_read_entries', then_append)
+    monkeypatch.setattr(segment_list, '_read_entries', then_append)
     assert len(ChunkedGraph(twice).segments.entries) == 2
 
 

@@ -6,7 +6,6 @@ have their checksums; a reader checks a file before it uses it.
 
 import os
 from pathlib import Path
-from typing import Any
 
 from torch_gsample.storage.crc32c import BLOCK, crc32c
 from torch_gsample.storage.feature_format import CHECKSUM_AT, MAGIC
@@ -57,7 +56,8 @@ class FurtherFiles:
     Args:
         folder (Path): The folder of the graph.
         meta (GraphMeta): The graph.
-        entries (List[Dict]): The entries of its segments, in order.
+        checksums (Dict[str, int]): The checksum of each file that has one, by
+            its path in the folder.
         verify (str): See :class:`ChunkedGraph`.
     """
 
@@ -65,14 +65,11 @@ class FurtherFiles:
         self,
         folder: Path,
         meta: GraphMeta,
-        entries: list[dict[str, Any]],
+        checksums: dict[str, int],
         verify: str,
     ):
         self._folder, self._meta, self._verify = folder, meta, verify
-        self._checksums = dict(meta.further_files)
-        for number, entry in enumerate(entries, 1):
-            for name, checksum in entry.get('files', {}).items():
-                self._checksums[f'segment-{number}/{name}'] = checksum
+        self._checksums = checksums
         self._checked: dict[Path, tuple[int, ...]] = {}
 
     def check(self, path: Path) -> None:

@@ -32,11 +32,8 @@ from torch_gsample.storage.replaced import (
     identity,
     read_whole,
 )
-from torch_gsample.storage.segments import (
-    Segments,
-    read_segments,
-    segment_name,
-)
+from torch_gsample.storage.segment_list import segment_name
+from torch_gsample.storage.segments import Segments, read_segments
 from torch_gsample.storage.stored_source import stored_source
 from torch_gsample.storage.stripes import open_relation
 from torch_gsample.storage.write import write_graph
@@ -98,8 +95,9 @@ class ChunkedGraph(Matrices, GraphStore):
         self.meta = read_meta(self.path)
         #: The appended segments.
         self.segments: Segments = read_segments(self.path, self.meta)
+        further = {**self.meta.further_files, **self.segments.further_files}
         self._further = FurtherFiles(
-            self.path, self.meta, self.segments.entries, self._verify
+            self.path, self.meta, further, self._verify
         )
         self._begin_checks()
 

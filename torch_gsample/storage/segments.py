@@ -3,13 +3,11 @@
 A segment is a subfolder of the graph's folder with new edges of relations and
 the times of new nodes; existing files do not change. ``segments.json`` lists
 the segments and is replaced atomically, so readers see a whole segment or
-nothing. An empty file ``listed`` in each listed segment reveals a lost or
-outdated list. Appended edges are in memory, sorted by destination.
+nothing. Appended edges are in memory, sorted by destination.
 """
 
 import contextlib
 import fcntl
-import json
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator
@@ -23,24 +21,20 @@ from torch_gsample.owned_folder import OwnedFolder
 from torch_gsample.storage.chunk_writer import sync
 from torch_gsample.storage.crc32c import crc32c
 from torch_gsample.storage.format import (
-    MAX_COUNT,
     GraphMeta,
     RelationMeta,
-    is_sealed,
     malformed,
-    seal,
 )
 from torch_gsample.storage.further_files import further_checksums
-from torch_gsample.storage.meta import are_file_checksums
-from torch_gsample.storage.new_file import NewFile, write_new
+from torch_gsample.storage.new_file import NewFile
+from torch_gsample.storage.segment_list import (
+    SEGMENTS,
+    mark_listed,
+    publish,
+    read_list,
+    segment_name,
+)
 
-SEGMENTS = 'segments.json'
-#: Marks a segment that ``segments.json`` lists.
-LISTED = 'listed'
-_FORMAT = 'gsample segments'
-_FIELDS = {
-    'num_nodes', 'num_edges', 'edge_checksums', 'time_checksums'
-}  # fmt: skip
 _ARRAYS = 'col', 'neighbor', 'edge_id', 'time'
 
 
@@ -81,10 +75,14 @@ class Segments:
     edges: list[Appended] = field(default_factory=list)
     times: dict[int, np.ndarray] = field(default_factory=dict)
 
-
-def segment_name(number: int) -> str:
-    """Returns the folder name of a segment; the first one is 1."""
-    return f'segment-{number}'
+    @property
+    def further_files(self) -> dict[str, int]:
+        """The checksums of further files, by their paths in the graph."""
+        return {
+            f'{segment_name(number)}/{name}': checksum
+            for number, entry in enumerate(self.entries, 1)
+            for name, checksum in entry.get('files', {}).items()
+        }
 
 
 def read_segments(path: Path, meta: GraphMeta) -> Segments:
@@ -94,7 +92,7 @@ def read_segments(path: Path, meta: GraphMeta) -> Segments:
         OSError: If a file is missing or cannot be read.
         ValueError: If a file is damaged, or breaks a rule of the format.
     """
-    entries = _read_all_entries(path, meta)
+    entries = read_list(path, meta)
     if not entries:
         return Segments()
     parts: list[list[np.ndarray]] = [[] for _ in meta.relations]
@@ -122,85 +120,6 @@ def read_segments(path: Path, meta: GraphMeta) -> Segments:
         edges.append(Appended(found[0], found[1], found[2], time))
     joined = {i: np.concatenate(part) for i, part in times.items()}
     return Segments(entries, edges, joined)
-
-
-def _read_all_entries(path: Path, meta: GraphMeta) -> list[dict[str, Any]]:
-    """Reads ``segments.json``, and checks that it lists all segments."""
-    entries = _read_entries(path, meta)
-    last = _last_listed(path)
-    if last > len(entries):  # appended meanwhile
-        entries = _read_entries(path, meta)
-    if last > len(entries):
-        malformed(
-            path / SEGMENTS,
-            0,
-            f'it must list {last} segments (got {len(entries)}): it was '
-            'deleted, or replaced by an earlier version',
-        )
-    return entries
-
-
-def _last_listed(path: Path) -> int:
-    """Returns the number of the last segment that was listed."""
-    names = (file.parent.name for file in path.glob(f'segment-*/{LISTED}'))
-    numbers = (name.removeprefix('segment-') for name in names)
-    return max((int(n) for n in numbers if n.isdecimal()), default=0)
-
-
-def _read_entries(path: Path, meta: GraphMeta) -> list[dict[str, Any]]:
-    """Reads ``segments.json``, if it exists."""
-    file = path / SEGMENTS
-    try:
-        text = file.read_bytes()
-    except FileNotFoundError:
-        return []
-    try:
-        fields = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        malformed(file, 0, f'it is no JSON text ({error})')
-    if not is_sealed(text) or not isinstance(fields, dict):
-        malformed(file, 0, 'its checksum is wrong')
-    want = _FORMAT, 1, f'{meta.generation:016x}'
-    got = tuple(fields.get(k) for k in ('format', 'version', 'generation'))
-    entries = fields.get('segments')
-    if got != want or not isinstance(entries, list):
-        malformed(file, 0, f'it must be of {want} (got {got})')
-    before: list[Any] = list(meta.num_nodes)
-    for entry in entries:
-        _check_entry(file, meta, entry, before)
-        before = entry['num_nodes']
-    return entries
-
-
-def _check_entry(
-    file: Path, meta: GraphMeta, entry: Any, before: list[int]
-) -> None:
-    valid = isinstance(entry, dict) and set(entry) - {'files'} == _FIELDS
-    valid = valid and are_file_checksums(entry.get('files', {}))
-    lists = [entry[name] for name in _FIELDS] if valid else []
-    valid = valid and all(
-        isinstance(of, list)
-        and all(type(x) is int and 0 <= x < MAX_COUNT for x in of)
-        for of in lists
-    )
-    counts = len(before), len(meta.relations)
-    valid = valid and counts == (
-        len(entry['num_nodes']),
-        len(entry['num_edges']),
-    )
-    valid = valid and counts[::-1] == (
-        len(entry['edge_checksums']),
-        len(entry['time_checksums']),
-    )
-    if not valid or any(
-        new < old for new, old in zip(entry['num_nodes'], before, strict=True)
-    ):
-        malformed(
-            file,
-            0,
-            f'a segment must have {sorted(_FIELDS)}: counts that do not fall '
-            'and checksums',
-        )
 
 
 def _read_array(
@@ -288,8 +207,8 @@ def append_segment(path: Path, meta: GraphMeta) -> Iterator['SegmentWriter']:
             folder.remove()
             raise
         folder.release()
-        _publish(path, meta, [*segments.entries, writer.entry])
-        _mark_listed(path, len(segments.entries) + 1)
+        publish(path, meta, [*segments.entries, writer.entry])
+        mark_listed(path, len(segments.entries) + 1)
 
 
 @contextlib.contextmanager
@@ -318,36 +237,6 @@ def _takes(lock: int, path: Path) -> bool:
     except BlockingIOError:
         return False
     return os.path.samestat(os.fstat(lock), os.stat(path))
-
-
-def _publish(
-    path: Path, meta: GraphMeta, entries: list[dict[str, Any]]
-) -> None:
-    """Makes the segments visible to readers."""
-    text = seal(
-        {
-            'format': _FORMAT,
-            'version': 1,
-            'generation': f'{meta.generation:016x}',
-            'segments': entries,
-        }
-    )
-    made = path / f'.{SEGMENTS}'
-    write_new(made, text)
-    sync(made)
-    sync(path)  # the folder of the segment was renamed
-    os.replace(made, path / SEGMENTS)
-    sync(path)
-
-
-def _mark_listed(path: Path, count: int) -> None:
-    """Marks listed segments, also those of a writer killed before it did."""
-    with contextlib.suppress(OSError):  # the segment is complete without it
-        for number in range(1, count + 1):
-            file = path / segment_name(number) / LISTED
-            if not file.exists():
-                file.touch()
-                sync(file.parent)
 
 
 class SegmentWriter:

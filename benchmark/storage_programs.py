@@ -5,6 +5,10 @@ Batches of each program are sampled twice: in a process of limited memory
 with the graph in memory. Samples are compared bit by bit. 'reading' is the
 time that the first process spent in reads.
 
+A second table has whole batches of loaders (--rounds 0 leaves it out): made in
+one process, and by two workers, whose reads and draws overlap. There,
+'reading' is the time of the same reads alone, in turns with the loaders.
+
     python benchmark/storage_programs.py --graph /data/big.gsg \
         --nodes 20000000 --edges 500000000 --memory 1GiB --cache 256MiB
 """
@@ -12,7 +16,9 @@ time that the first process spent in reads.
 import argparse
 import hashlib
 import json
+import os
 import resource
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -28,10 +34,12 @@ from storage import generate, read_all, sequential_seconds
 
 from torch_gsample import CSC, SparseSample, algorithms
 from torch_gsample.cli.arguments import parse_bytes
+from torch_gsample.loader import NeighborLoader
 from torch_gsample.rng import make_key, program_scope
+from torch_gsample.samplers import FastGCNSampler, LaborSampler, LadiesSampler
 from torch_gsample.sparse_sample import NodeProbs
-from torch_gsample.storage import ChunkedGraph
-from torch_gsample.storage.reading import File
+from torch_gsample.storage import ChunkedGraph, DiskFeatureStore
+from torch_gsample.storage.reading import File, page_aligned
 
 
 @lru_cache(maxsize=1)
@@ -49,6 +57,14 @@ PROGRAMS: dict[str, Callable[[Any, torch.Tensor], Any]] = {
     'ShaDow': lambda A, s: algorithms.shadow(A, s[:128], [10, 5]),
     'DeepWalk': lambda A, s: algorithms.deepwalk(A, s, 10),
     'GraphSAINT': lambda A, s: algorithms.saint_walk(A, s, 4),
+}
+
+
+#: Samplers of loaders, with the fan-outs of the programs.
+SAMPLERS: dict[str, Callable[[ChunkedGraph], Any]] = {
+    'LADIES': lambda graph: LadiesSampler(graph, [512, 512], seed=0),
+    'FastGCN': lambda graph: FastGCNSampler(graph, [2048, 2048], seed=0),
+    'LABOR': lambda graph: LaborSampler(graph, [10, 10], seed=0),
 }
 
 
@@ -125,6 +141,85 @@ def run_child(args: argparse.Namespace) -> dict[str, Any]:
     return out
 
 
+def run_loaders(args: argparse.Namespace) -> dict[str, Any]:
+    """Measures loaders in a process of limited memory."""
+    resource.setrlimit(resource.RLIMIT_DATA, (args.memory, args.memory))
+    torch.set_num_threads(1)  # as in workers
+    reads = _record_reads()
+    out = {}
+    for name in args.programs:
+        if name in SAMPLERS:
+            out[name] = _run_loader(args, name, reads)
+    return out
+
+
+def _run_loader(
+    args: argparse.Namespace, name: str, reads: list[Any]
+) -> dict[str, Any]:
+    """Measures loaders with one sampler, and the reads of its batches."""
+    graph = ChunkedGraph(args.graph, direct=True)
+    graph.cache_bytes = args.cache
+    size = graph.num_nodes[None]
+    order = torch.randperm(size, generator=torch.Generator().manual_seed(0))
+    data = DiskFeatureStore({'y': torch.zeros(size)}), graph
+    one, two = (
+        NeighborLoader(
+            data,
+            sampler=SAMPLERS[name](graph),
+            input_nodes=order[: args.batches * args.batch_size],
+            batch_size=args.batch_size,
+            prefetch=0,
+            num_workers=workers,
+            persistent_workers=workers > 0,
+        )
+        for workers in (0, 2)
+    )
+
+    def epoch(loader: NeighborLoader) -> list[torch.Tensor]:
+        loader.set_epoch(0)
+        return [batch.n_id for batch in loader]
+
+    epoch(one)  # with what is computed once for the graph
+    reads.clear()
+    want = epoch(one)
+    kept = [*reads]
+    assert all(map(torch.equal, epoch(two), want)), f'{name} differs'
+    buffer = page_aligned(max(int(sizes.sum()) for _, _, sizes in kept))
+
+    def replay() -> None:
+        for file, offset, sizes in kept:
+            file.read_ranges(offset, sizes, buffer)
+
+    calls = {'one': lambda: epoch(one), 'two': lambda: epoch(two)}
+    calls['reading'] = replay
+    seconds: dict[str, list[float]] = {key: [] for key in [*calls, 'cpu']}
+    for _ in range(args.rounds):
+        for key, call in calls.items():
+            begin, cpu = time.perf_counter(), time.process_time()
+            call()
+            seconds[key].append(time.perf_counter() - begin)
+            if key == 'one':
+                seconds['cpu'].append(time.process_time() - cpu)
+    return {
+        key: statistics.median(found) / args.batches
+        for key, found in seconds.items()
+    }
+
+
+def _record_reads() -> list[Any]:
+    """Returns a list that gets the ranges of each read of a file."""
+    read, out = File.read_ranges, list[Any]()
+
+    def recorded(
+        self: File, offset: Any, size: Any, *args: Any, **kwargs: Any
+    ) -> Any:
+        out.append((self, offset.copy(), size.copy()))
+        return read(self, offset, size, *args, **kwargs)
+
+    File.read_ranges = recorded  # type: ignore[method-assign]
+    return out
+
+
 def _time_reads(reading: list[float]) -> None:
     """Adds up the time of file reads."""
     read = File.read_ranges
@@ -151,10 +246,13 @@ def main() -> None:
     add('--batches', type=int, default=8)
     add('--batch-size', type=int, default=512)
     add('--programs', nargs='*', default=list(PROGRAMS), choices=PROGRAMS)
-    add('--child', choices=('disk', 'memory'), help=argparse.SUPPRESS)
+    add('--rounds', type=int, default=5, help='turns of loaders')
+    kinds = 'disk', 'memory', 'loaders'
+    add('--child', choices=kinds, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.child:
-        print(json.dumps(run_child(args)))
+        run = run_loaders if args.child == 'loaders' else run_child
+        print(json.dumps(run(args)))
         return
     folder = tempfile.TemporaryDirectory()
     args.graph = args.graph or Path(folder.name) / 'graph'
@@ -182,11 +280,30 @@ def main() -> None:
     opened, once = found['disk']['opened'], found['disk']['sequential']
     report.add('opened', 1e3 * opened, 1e3 * once, opened / once, 0.0, 0.0)
     report.show()
+    if args.rounds:
+        _show_loaders(_measure(args, 'loaders'))
+
+
+def _show_loaders(found: dict[str, dict[str, float]]) -> None:
+    report = Report(
+        f'Batches of loaders; load {os.getloadavg()[0]:.1f}; milliseconds a '
+        'batch',
+        ['sampler', 'one process', 'its processor', 'two workers', 'reading',
+         'one / reading', 'two / reading'],
+    )  # fmt: skip
+    for name, of in found.items():
+        one, cpu, two, reading = (
+            1e3 * of[key] for key in ('one', 'cpu', 'two', 'reading')
+        )
+        report.add(name, one, cpu, two, reading, one / reading, two / reading)
+    report.show()
 
 
 def _measure(args: argparse.Namespace, kind: str) -> dict[str, Any]:
     command = [sys.executable, __file__, '--child', kind]
-    for name in ('graph', 'memory', 'cache', 'batches', 'batch_size'):
+    for name in (
+        'graph', 'memory', 'cache', 'batches', 'batch_size', 'rounds'
+    ):  # fmt: skip
         command += [f'--{name.replace("_", "-")}', str(getattr(args, name))]
     command += ['--programs', *args.programs]
     done = subprocess.run(command, stdout=subprocess.PIPE, check=True)

@@ -25,6 +25,7 @@ from torch_gsample.spark import (
 )
 from torch_gsample.spark import walk as walks
 from torch_gsample.storage import ChunkedGraph
+from torch_gsample.storage.replaced import exchange
 
 SEEDS = [5, 1, 9, 1, 20, 33, 2]
 
@@ -149,6 +150,17 @@ def test_a_complete_run_of_other_seeds_is_refused(spark, graph, tmp_path):
     with pytest.raises(ValueError, match=r"'seeds' must not change.*epoch 0"):
         sample(graph, seed_frame(spark, SEEDS[::-1]), run, 1)
     sample(graph, seed_frame(spark, SEEDS), run, 1)
+
+
+def test_an_epoch_in_the_folder_of_another_is_refused(spark, graph, tmp_path):
+    run, seeds = tmp_path / 'run', seed_frame(spark, SEEDS)
+    sample(graph, seeds, run)
+    exchange(run / 'epoch-0', run / 'epoch-1')
+    words = "epoch-0' must have epoch 0 .got"
+    with pytest.raises(ValueError, match=f'{words} 1'):
+        SampledParquetLoader(run)
+    with pytest.raises(ValueError, match=f'{words} .1'):
+        sample(graph, seeds, run)
 
 
 def test_a_run_has_features_of_one_width(spark, graph, tmp_path):

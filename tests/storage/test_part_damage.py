@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import shutil
 
 import numpy as np
 import pytest
@@ -11,7 +12,8 @@ import torch
 from tests.storage import disk
 from tests.storage.test_damage import flip, flips
 from tests.storage.test_stripes import write
-from torch_gsample.storage import ChunkedGraph
+from torch_gsample.storage import ChunkedGraph, segment_list
+from torch_gsample.storage.segment_list import SEGMENTS
 from torch_gsample.storage.segments import append_segment
 
 SEGMENT_FILES = (
@@ -71,6 +73,72 @@ def test_each_flipped_bit_of_a_segment_is_found(appended, name):
 @pytest.mark.parametrize('name', SEGMENT_FILES)
 def test_every_truncation_of_a_segment_is_found(appended, name):
     assert_cuts_are_found(appended, appended / name)
+
+
+@pytest.fixture
+def twice(appended, tmp_path):
+    """A copy of the graph with a second segment, and the list of the first."""
+    shutil.copytree(appended, tmp_path / 'g')
+    shutil.copy(appended / SEGMENTS, tmp_path)
+    append(tmp_path / 'g', {'time': 45})
+    assert len(ChunkedGraph(tmp_path / 'g').segments.entries) == 2
+    return tmp_path / 'g'
+
+
+def append(path, values):
+    """Appends an edge from node 1 to node 0."""
+    graph = ChunkedGraph(path)
+    edge = {'col': 0, 'neighbor': 1, 'edge_id': graph.num_edges[None]}
+    with append_segment(path, graph.meta) as writer:
+        arrays = {k: np.array([v]) for k, v in {**edge, **values}.items()}
+        writer.add_edges(0, [arrays])
+
+
+def test_a_lost_or_earlier_list_of_segments_is_found(twice):
+    for restore in (
+        lambda: (twice / SEGMENTS).unlink(),
+        lambda: shutil.copy(twice.parent / SEGMENTS, twice),
+    ):
+        restore()
+        with pytest.raises(
+            ValueError, match=r'segments\.json, .*must list 2 segments'
+        ):
+            ChunkedGraph(twice)
+        with pytest.raises(ValueError, match='must list 2 segments'):
+            append(twice, {'time': 46})
+
+
+def test_a_segment_that_a_killed_writer_did_not_list_is_ignored(twice):
+    """As one of an earlier release, which has no mark."""
+    (twice / 'segment-2/listed').unlink()
+    shutil.copy(twice.parent / SEGMENTS, twice)
+    assert len(ChunkedGraph(twice).segments.entries) == 1
+    append(twice, {'time': 47})
+    assert ChunkedGraph(twice).segments.edges[0].time.max() == 47
+    (twice / SEGMENTS).unlink()
+    with pytest.raises(ValueError, match='must list 2 segments'):
+        ChunkedGraph(twice)
+
+
+def test_a_missing_mark_of_a_segment_is_made_again(twice):
+    for path in twice.glob('*/listed'):
+        path.unlink()
+    assert len(ChunkedGraph(twice).segments.entries) == 2
+    append(twice, {'time': 48})
+    assert len([*twice.glob('*/listed')]) == 3
+
+
+def test_a_list_that_grows_while_it_is_read_is_read_again(twice, monkeypatch):
+    now, read = (twice / SEGMENTS).read_bytes(), segment_list._read_entries
+    shutil.copy(twice.parent / SEGMENTS, twice)
+
+    def then_append(*args):
+        out = read(*args)
+        (twice / SEGMENTS).write_bytes(now)
+        return out
+
+    monkeypatch.setattr(segment_list, '_read_entries', then_append)
+    assert len(ChunkedGraph(twice).segments.entries) == 2
 
 
 def test_each_flipped_bit_of_a_directory_is_found(striped):

@@ -332,6 +332,12 @@ def test_a_graph_larger_than_its_disk_is_refused_at_once(
     )
     with pytest.raises(OSError, match=r'1000 nodes needs .* \(free: 7000\)'):
         ChunkedGraph.write(tmp_path / 'g', EDGES, num_nodes=1_000)
+    with pytest.raises(OSError, match=r'\(free: 7000\)'):  # of one disk
+        ChunkedGraph.write(
+            *(tmp_path / 'g', EDGES),
+            num_nodes=1_000,
+            directories=[tmp_path / 'other'],
+        )
     assert files(tmp_path) == []
     ChunkedGraph.write(tmp_path / 'g', EDGES, num_nodes=800)
 

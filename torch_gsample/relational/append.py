@@ -21,7 +21,6 @@ from torch_gsample.relational.row_files import (
 from torch_gsample.relational.sources import (
     Source,
     open_source,
-    parquet,
     quoted,
 )
 from torch_gsample.relational.tables import (
@@ -224,8 +223,8 @@ def _add_edges(
     table: KeyTable = staged.keys[name]
     parent = staged.keys[table.schema.foreign_keys[key].table]
     number = list(old.schema).index(name)
-    files = old.files(dangling_file(number, key))
-    sql, found = table.stage_edges(key, parent, parquet(files))
+    dangling = old.rows_sql(dangling_file(number, key))
+    sql, found = table.stage_edges(key, parent, dangling)
     first = writer.num_edges[relation]
 
     def edges(*names: str) -> Iterator[dict[str, np.ndarray]]:

@@ -17,7 +17,7 @@ from torch_gsample.relational.row_files import (
     rows_file,
     write_description,
 )
-from torch_gsample.relational.sources import connect, literal, parquet
+from torch_gsample.relational.sources import connect, literal
 from torch_gsample.storage import ChunkedGraph
 from torch_gsample.storage.chunk_writer import sync
 from torch_gsample.storage.feature_write import FeatureWriter
@@ -158,7 +158,7 @@ def _write_keys(
                     f'c.f{j}_{n} = p.k{n}' for n in range(len(key.columns))
                 )
                 queries[file] = (
-                    f'SELECT c.* FROM {parquet(old.files(file))} AS c ANTI '
+                    f'SELECT c.* FROM {old.rows_sql(file)} AS c ANTI '
                     f'JOIN {old.keys_sql(key.table)} AS p ON {on} ORDER BY id'
                 )
             for file, query in queries.items():

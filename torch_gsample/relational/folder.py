@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from torch_gsample.relational.row_files import (
+    TABLES,
     keys_file,
     read_description,
     rows_file,
@@ -60,8 +61,8 @@ class TableFolder:
         rows = {name: t['rows'] for name, t in fields['tables'].items()}
         if rows != self.graph.num_nodes:
             raise ValueError(
-                f'TableFolder: {self.path} must have the rows of its graph, '
-                f'{self.graph.num_nodes} (got {rows})'
+                f'TableFolder: {self._folders[-1] / TABLES} must have the '
+                f'rows of its graph, {self.graph.num_nodes} (got {rows})'
             )
         self.values: dict[str, Values] = {}
         self.features = DiskFeatureStore()
@@ -70,6 +71,8 @@ class TableFolder:
             self.values[name] = self._read_values(i, name, verify)
             if name in self.times:
                 self.features.put_tensor(self.times[name], name, 'time', None)
+        # Errors of contents name more than that of the checksum.
+        self.graph.check_file(self._folders[-1] / TABLES)
 
     def _read_values(self, number: int, name: str, verify: str) -> Values:
         entry = self.fields['tables'][name]
@@ -87,6 +90,8 @@ class TableFolder:
             rows: list[RowSource] = [
                 FeatureFile(file, verify=verify) for file in files
             ]
+            for file in files:
+                self.graph.check_file(file)
             part = rows[0] if len(rows) == 1 else JoinedRows(rows)
             want = (entry['rows'], len(names)), dtype
             if (tuple(part.shape), part.dtype) != want:
@@ -113,14 +118,25 @@ class TableFolder:
         """Returns an SQL query for ``id``, ``k0``, ... of all rows.
 
         Raises:
-            ValueError: If the table has no key.
+            ValueError: If the table has no key, or a file is damaged.
         """
         if not self.schema[table].key:
             raise ValueError(
                 f'TableFolder: table {table!r} must have a key (it has none)'
             )
         number = list(self.schema).index(table)
-        return parquet(self.files(keys_file(number)))
+        return self.rows_sql(keys_file(number))
+
+    def rows_sql(self, name: str) -> str:
+        """Returns an SQL source of the rows of the files of a name.
+
+        Raises:
+            ValueError: If a file is damaged.
+        """
+        files = self.files(name)
+        for file in files:
+            self.graph.check_file(file)
+        return parquet(files)
 
     def files(self, name: str) -> list[Path]:
         """Returns the files of a name: the graph's, then appended ones."""

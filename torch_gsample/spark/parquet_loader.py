@@ -180,6 +180,11 @@ class SampledBatchFiles(Dataset):
             folder = f'{self._path}/epoch-{epoch}' if self.is_run else ''
             packed = self._open(folder or self._path)
             facts = packed.facts
+            if self.is_run and packed.epoch not in (epoch, None):
+                raise ValueError(
+                    f'SampledParquetLoader: {folder!r} must have epoch '
+                    f'{epoch} (got {packed.epoch})'
+                )
             if facts != getattr(self, 'facts', facts):
                 raise ValueError(
                     f'SampledParquetLoader: {folder!r} must be of the same '

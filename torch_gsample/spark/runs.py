@@ -193,7 +193,7 @@ class _Epoch:
     """
 
     def __init__(self, folder: Path, epoch: int, seeds: list[int]):
-        self.folder, self._seeds = folder, seeds
+        self.folder, self._epoch, self._seeds = folder, epoch, seeds
         folder.mkdir(exist_ok=True)
         done = sorted(folder.glob('done-*.json'))
         self._done: list[Any] = [read_record(_OP, path) for path in done]
@@ -201,8 +201,16 @@ class _Epoch:
         if (folder / INDEX).exists():
             self._packed = PackedBatches(str(folder))
         before = [record['seeds'] for record in self._done]
+        epochs = [record.get('epoch') for record in self._done]
         if self._packed is not None:
             before.append(self._packed.seeds)
+            epochs.append(self._packed.epoch)
+        # Files of earlier releases have none.
+        if any(other not in (epoch, None) for other in epochs):
+            raise ValueError(
+                f'{_OP}: {str(folder)!r} must have epoch {epoch} (got '
+                f'{epochs})'
+            )
         if any(other not in (seeds, None) for other in before):
             raise ValueError(
                 f"{_OP}: 'seeds' must not change during epoch {epoch} "
@@ -240,6 +248,7 @@ class _Epoch:
         fields = {
             'first': batches.start,
             'stop': batches.stop,
+            'epoch': self._epoch,
             'seeds': self._seeds,
             'facts': facts,
             'shards': shards,
@@ -262,7 +271,7 @@ class _Epoch:
                 )
         assert sum(len(s['bounds']) - 2 for s in shards) == num_batches(facts)
         system, root = file_system(self.folder)
-        write_index(system, root, facts, shards, self._seeds)
+        write_index(system, root, facts, shards, self._seeds, self._epoch)
         self._sweep(shards)
 
     def _sweep(self, shards: list[Any]) -> None:

@@ -116,6 +116,7 @@ def write_index(
     facts: dict[str, Any],
     shards: list[Any],
     seeds: list[int] | None = None,
+    epoch: int | None = None,
 ) -> None:
     """Writes the index, which makes a folder complete.
 
@@ -126,12 +127,14 @@ def write_index(
         shards (List[Dict]): The results of :meth:`Shard.write`.
         seeds (List[int], optional): The number and a hash of the seeds, to
             compare.
+        epoch (int, optional): The epoch of a run.
     """
     fields = {
         'format': FORMAT,
         'version': VERSION,
         'facts': facts,
         'seeds': seeds,
+        'epoch': epoch,
         'shards': sorted(shards, key=lambda shard: shard['first']),
     }
     put(system, f'{folder}/{INDEX}', seal(fields).encode())
@@ -159,6 +162,8 @@ class PackedBatches:
         fields = self._read_index()
         self.facts: dict[str, Any] = fields['facts']
         self.seeds: list[int] | None = fields.get('seeds')
+        #: The epoch of a run; None in runs of earlier releases.
+        self.epoch: int | None = fields.get('epoch')
         self.shards: list[dict[str, Any]] = fields['shards']
         sizes = [len(shard['bounds']) - 2 for shard in self.shards]
         #: Number of batches of each shard, int64 ``[num_shards]``.

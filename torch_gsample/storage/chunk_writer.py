@@ -25,6 +25,7 @@ from torch_gsample.storage.format import (
     RelationMeta,
     round_up,
 )
+from torch_gsample.storage.further_files import further_checksums
 from torch_gsample.storage.new_file import NewFile, naming, write_new
 from torch_gsample.storage.stripes import STRIPE, stripe_text
 
@@ -143,6 +144,8 @@ def write_description(
 ) -> None:
     """Writes the descriptions of directories, the last files of a graph.
 
+    That of the graph has the checksums of further files in its directory.
+
     Args:
         folders (List[Path]): The directories, that of the graph first.
         meta (GraphMeta): The graph.
@@ -151,6 +154,10 @@ def write_description(
     for number, folder in enumerate(folders[1:], 1):
         text = stripe_text(meta, number, path.absolute())
         write_new(folder / STRIPE, text)
+    described = {name for name in meta.node_times if name is not None}
+    for relation in meta.relations:
+        described |= {relation.file, relation.table_file}
+    meta.further_files = further_checksums(folders[0], described, meta)
     write_new(folders[0] / META, meta.dump())
 
 

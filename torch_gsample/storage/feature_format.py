@@ -39,7 +39,8 @@ _CODES = {dtype: code for code, dtype in DTYPES.items()}
 #: dimensions; then zeros, and the checksum of the header.
 _HEADER = struct.Struct(f'<8s2I3qQ2I{MAX_DIMS}q')
 _CHECKSUM = struct.Struct('<I')
-_CHECKSUM_AT = BLOCK - _CHECKSUM.size
+#: Offset of the checksum of the header.
+CHECKSUM_AT = BLOCK - _CHECKSUM.size
 
 
 @dataclass
@@ -105,7 +106,7 @@ class FeatureMeta:
             self.table_checksum,
             len(self.shape),
             *dims,
-        ).ljust(_CHECKSUM_AT, b'\0')
+        ).ljust(CHECKSUM_AT, b'\0')
         return out + _CHECKSUM.pack(crc32c(out))
 
 
@@ -142,9 +143,9 @@ def read_header(file: File, size: int) -> FeatureMeta:
         broken(path, 0, f'it must begin with {MAGIC!r} (got {magic!r})')
     if version != VERSION:
         broken(path, 8, f'its version must be {VERSION} (got {version})')
-    (checksum,) = _CHECKSUM.unpack_from(header, _CHECKSUM_AT)
-    if crc32c(header[:_CHECKSUM_AT]) != checksum:
-        broken(path, _CHECKSUM_AT, 'the checksum of the header is wrong')
+    (checksum,) = _CHECKSUM.unpack_from(header, CHECKSUM_AT)
+    if crc32c(header[:CHECKSUM_AT]) != checksum:
+        broken(path, CHECKSUM_AT, 'the checksum of the header is wrong')
     if code not in DTYPES:
         broken(path, 12, f'its dtype must be one of {[*DTYPES]} (got {code})')
     if not 0 <= rows < MAX_COUNT:

@@ -151,6 +151,8 @@ class GraphMeta:
         generation (int): A random 64-bit number of this graph.
         directories (List[str]): Further directories with chunks.
         sizes (Dict[str, int]): Bytes of each file, summed over directories.
+        further_files (Dict[str, int]): The checksums of further files in the
+            folder.
     """
 
     node_types: list[str | None]
@@ -163,6 +165,7 @@ class GraphMeta:
     generation: int = 0
     directories: list[str] = field(default_factory=list)
     sizes: dict[str, int] = field(default_factory=dict)
+    further_files: dict[str, int] = field(default_factory=dict)
 
     @property
     def block_bytes(self) -> int:
@@ -203,7 +206,7 @@ class GraphMeta:
             }
             for relation in self.relations
         ]
-        out = {
+        out: dict[str, Any] = {
             'format': FORMAT,
             'version': self.version,
             'alignment': self.alignment,
@@ -215,10 +218,11 @@ class GraphMeta:
         }
         if not second:
             return json.dumps(out)
-        generation = f'{self.generation:016x}'
-        return seal(
-            {**out, 'generation': generation, 'directories': self.directories}
-        )
+        out['generation'] = f'{self.generation:016x}'
+        out['directories'] = self.directories
+        if self.further_files:
+            out['files'] = self.further_files
+        return seal(out)
 
 
 def seal(fields: dict[str, Any]) -> str:

@@ -24,6 +24,7 @@ from torch_gsample.storage.format import (
     START,
     RelationMeta,
 )
+from torch_gsample.storage.further_files import FurtherFiles
 from torch_gsample.storage.meta import read_meta
 from torch_gsample.storage.reading import ReadableFile, ReadAhead
 from torch_gsample.storage.replaced import (
@@ -31,11 +32,8 @@ from torch_gsample.storage.replaced import (
     identity,
     read_whole,
 )
-from torch_gsample.storage.segments import (
-    Segments,
-    read_segments,
-    segment_name,
-)
+from torch_gsample.storage.segment_list import segment_name
+from torch_gsample.storage.segments import Segments, read_segments
 from torch_gsample.storage.stored_source import stored_source
 from torch_gsample.storage.stripes import open_relation
 from torch_gsample.storage.write import write_graph
@@ -97,6 +95,10 @@ class ChunkedGraph(Matrices, GraphStore):
         self.meta = read_meta(self.path)
         #: The appended segments.
         self.segments: Segments = read_segments(self.path, self.meta)
+        further = {**self.meta.further_files, **self.segments.further_files}
+        self._further = FurtherFiles(
+            self.path, self.meta, further, self._verify
+        )
         self._begin_checks()
 
     def _begin_checks(self) -> None:
@@ -154,6 +156,24 @@ class ChunkedGraph(Matrices, GraphStore):
         """The folders of appended segments, in order."""
         count = len(self.segments.entries)
         return [self.path / segment_name(i + 1) for i in range(count)]
+
+    def check_file(self, path: Path) -> None:
+        """Checks a further file of the graph's folder or of a segment.
+
+        Files of earlier releases have no checksum, and are not checked.
+
+        Args:
+            path (Path): The file.
+
+        Raises:
+            OSError: If it cannot be read.
+            RuntimeError: If the folder was replaced since it was opened.
+            ValueError: If it is damaged, or another file; it names the file.
+        """
+        try:
+            self._further.check(path)
+        finally:
+            self.check_current()
 
     def refuse_segments(self, name: str) -> None:
         """Raises an error if there are appended edges.

@@ -117,6 +117,11 @@ def _is_checksum(value: Any) -> bool:
     return _count(value) and value < 1 << 32
 
 
+def are_file_checksums(value: Any) -> bool:
+    """Returns whether a value has a checksum for each of some files."""
+    return isinstance(value, dict) and all(map(_is_checksum, value.values()))
+
+
 def _read_fields(fields: dict[str, Any], check: Check) -> GraphMeta:
     types = fields.get('node_types')
     counts = fields.get('num_nodes')
@@ -197,6 +202,12 @@ def _read_second(
         ),
         f"'directories' must be absolute paths (got {directories!r})",
     )
+    files = fields.get('files', {})
+    check(
+        are_file_checksums(files),
+        "'files' must have a name and 32 bits for each further file",
+    )
+    meta.further_files = cast(dict[str, int], files)
     meta.generation = int(cast(str, generation), 16)
     meta.directories = cast(list[str], directories)
     check(

@@ -8,7 +8,6 @@ nothing. Appended edges are in memory, sorted by destination.
 
 import contextlib
 import fcntl
-import json
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator
@@ -22,20 +21,20 @@ from torch_gsample.owned_folder import OwnedFolder
 from torch_gsample.storage.chunk_writer import sync
 from torch_gsample.storage.crc32c import crc32c
 from torch_gsample.storage.format import (
-    MAX_COUNT,
     GraphMeta,
     RelationMeta,
-    is_sealed,
     malformed,
-    seal,
 )
-from torch_gsample.storage.new_file import NewFile, write_new
+from torch_gsample.storage.further_files import further_checksums
+from torch_gsample.storage.new_file import NewFile
+from torch_gsample.storage.segment_list import (
+    SEGMENTS,
+    mark_listed,
+    publish,
+    read_list,
+    segment_name,
+)
 
-SEGMENTS = 'segments.json'
-_FORMAT = 'gsample segments'
-_FIELDS = {
-    'num_nodes', 'num_edges', 'edge_checksums', 'time_checksums'
-}  # fmt: skip
 _ARRAYS = 'col', 'neighbor', 'edge_id', 'time'
 
 
@@ -76,10 +75,14 @@ class Segments:
     edges: list[Appended] = field(default_factory=list)
     times: dict[int, np.ndarray] = field(default_factory=dict)
 
-
-def segment_name(number: int) -> str:
-    """Returns the folder name of a segment; the first one is 1."""
-    return f'segment-{number}'
+    @property
+    def further_files(self) -> dict[str, int]:
+        """The checksums of further files, by their paths in the graph."""
+        return {
+            f'{segment_name(number)}/{name}': checksum
+            for number, entry in enumerate(self.entries, 1)
+            for name, checksum in entry.get('files', {}).items()
+        }
 
 
 def read_segments(path: Path, meta: GraphMeta) -> Segments:
@@ -89,7 +92,7 @@ def read_segments(path: Path, meta: GraphMeta) -> Segments:
         OSError: If a file is missing or cannot be read.
         ValueError: If a file is damaged, or breaks a rule of the format.
     """
-    entries = _read_entries(path, meta)
+    entries = read_list(path, meta)
     if not entries:
         return Segments()
     parts: list[list[np.ndarray]] = [[] for _ in meta.relations]
@@ -117,61 +120,6 @@ def read_segments(path: Path, meta: GraphMeta) -> Segments:
         edges.append(Appended(found[0], found[1], found[2], time))
     joined = {i: np.concatenate(part) for i, part in times.items()}
     return Segments(entries, edges, joined)
-
-
-def _read_entries(path: Path, meta: GraphMeta) -> list[dict[str, Any]]:
-    """Reads ``segments.json``, if it exists."""
-    file = path / SEGMENTS
-    try:
-        text = file.read_bytes()
-    except FileNotFoundError:
-        return []
-    try:
-        fields = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        malformed(file, 0, f'it is no JSON text ({error})')
-    if not is_sealed(text) or not isinstance(fields, dict):
-        malformed(file, 0, 'its checksum is wrong')
-    want = _FORMAT, 1, f'{meta.generation:016x}'
-    got = tuple(fields.get(k) for k in ('format', 'version', 'generation'))
-    entries = fields.get('segments')
-    if got != want or not isinstance(entries, list):
-        malformed(file, 0, f'it must be of {want} (got {got})')
-    before: list[Any] = list(meta.num_nodes)
-    for entry in entries:
-        _check_entry(file, meta, entry, before)
-        before = entry['num_nodes']
-    return entries
-
-
-def _check_entry(
-    file: Path, meta: GraphMeta, entry: Any, before: list[int]
-) -> None:
-    valid = isinstance(entry, dict) and set(entry) == _FIELDS
-    lists = list(entry.values()) if valid else []
-    valid = valid and all(
-        isinstance(of, list)
-        and all(type(x) is int and 0 <= x < MAX_COUNT for x in of)
-        for of in lists
-    )
-    counts = len(before), len(meta.relations)
-    valid = valid and counts == (
-        len(entry['num_nodes']),
-        len(entry['num_edges']),
-    )
-    valid = valid and counts[::-1] == (
-        len(entry['edge_checksums']),
-        len(entry['time_checksums']),
-    )
-    if not valid or any(
-        new < old for new, old in zip(entry['num_nodes'], before, strict=True)
-    ):
-        malformed(
-            file,
-            0,
-            f'a segment must have {sorted(_FIELDS)}: counts that do not fall '
-            'and checksums',
-        )
 
 
 def _read_array(
@@ -249,6 +197,7 @@ def append_segment(path: Path, meta: GraphMeta) -> Iterator['SegmentWriter']:
         try:
             writer = SegmentWriter(folder.path, name, meta, segments)
             yield writer
+            writer.finish()
             for file in [*os.listdir(folder.path), '.']:
                 sync(folder.path / file)
             os.chmod(folder.path, os.stat(path).st_mode & 0o777)
@@ -258,7 +207,8 @@ def append_segment(path: Path, meta: GraphMeta) -> Iterator['SegmentWriter']:
             folder.remove()
             raise
         folder.release()
-        _publish(path, meta, [*segments.entries, writer.entry])
+        publish(path, meta, [*segments.entries, writer.entry])
+        mark_listed(path, len(segments.entries) + 1)
 
 
 @contextlib.contextmanager
@@ -289,26 +239,6 @@ def _takes(lock: int, path: Path) -> bool:
     return os.path.samestat(os.fstat(lock), os.stat(path))
 
 
-def _publish(
-    path: Path, meta: GraphMeta, entries: list[dict[str, Any]]
-) -> None:
-    """Makes the segments visible to readers."""
-    text = seal(
-        {
-            'format': _FORMAT,
-            'version': 1,
-            'generation': f'{meta.generation:016x}',
-            'segments': entries,
-        }
-    )
-    made = path / f'.{SEGMENTS}'
-    write_new(made, text)
-    sync(made)
-    sync(path)  # the folder of the segment was renamed
-    os.replace(made, path / SEGMENTS)
-    sync(path)
-
-
 class SegmentWriter:
     """Writes the files of a segment.
 
@@ -322,13 +252,14 @@ class SegmentWriter:
         folder (Path): Callers may add files.
         num_nodes (List[int]): The earlier number of nodes of each type.
         num_edges (List[int]): The earlier number of edges of each relation.
-        entry (Dict[str, List[int]]): The description of the segment.
+        entry (Dict[str, Any]): The description of the segment.
     """
 
     def __init__(
         self, folder: Path, name: str, meta: GraphMeta, segments: Segments
     ):
         self.folder, self._name, self._meta = folder, name, meta
+        self._arrays: set[str] = set()
         entries = segments.entries
         self.num_nodes = list(
             entries[-1]['num_nodes'] if entries else meta.num_nodes
@@ -337,7 +268,7 @@ class SegmentWriter:
             r.num_edges + sum(entry['num_edges'][i] for entry in entries)
             for i, r in enumerate(meta.relations)
         ]
-        self.entry: dict[str, list[int]] = {
+        self.entry: dict[str, Any] = {
             'num_nodes': list(self.num_nodes),
             'num_edges': [0] * len(meta.relations),
             'edge_checksums': [0] * len(meta.relations),
@@ -380,8 +311,15 @@ class SegmentWriter:
             crc = self._write(f'time-{node_type}.bin', times())
             self.entry['time_checksums'][node_type] = crc
 
+    def finish(self) -> None:
+        """Describes the files that callers added."""
+        self.entry['files'] = further_checksums(
+            self.folder, self._arrays, self._meta, f'{self._name}/'
+        )
+
     def _write(self, name: str, pieces: Iterator[np.ndarray]) -> int:
         """Writes an array; returns its checksum."""
+        self._arrays.add(name)
         crc = self._meta.file_seed(f'{self._name}/{name}')
         with NewFile(self.folder / name) as file:
             for piece in pieces:

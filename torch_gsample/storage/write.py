@@ -215,9 +215,9 @@ def _check_space(made: list[Path], source: GraphSource) -> None:
         8 * r.num_cols + (r.num_edges or 0) * sum(r.widths.values())
         for r in source.relations
     )
-    disks = [shutil.disk_usage(folder) for folder in made]
-    free = sum(disk.free for disk in disks)
-    if needed > free and all(disk.total for disk in disks):
+    disks = {os.stat(f).st_dev: shutil.disk_usage(f) for f in made}
+    free = sum(disk.free for disk in disks.values())
+    if needed > free and all(disk.total for disk in disks.values()):
         raise OSError(
             errno.ENOSPC,
             f'{os.strerror(errno.ENOSPC)}: a graph of '

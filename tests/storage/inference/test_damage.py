@@ -4,6 +4,7 @@ The next call raises an error that names the file and an offset, or its result
 is the right one.
 """
 
+import itertools
 import os
 import random
 import re
@@ -14,9 +15,10 @@ import torch
 from torch_geometric import nn as pyg
 
 from tests.storage.disk import in_a_fork
-from tests.storage.inference.models import X, basic, edges
+from tests.storage.inference.models import WIDTH, X, basic, edges
 from torch_gsample.storage import infer
 from torch_gsample.storage.inference.journal import Journal
+from torch_gsample.storage.replaced import exchange
 
 #: Flipped bits of each file; GSAMPLE_FLIPS=200 takes minutes.
 FLIPS = int(os.environ.get('GSAMPLE_FLIPS', '25'))
@@ -29,6 +31,12 @@ KILLS = {'first layer': (0, 4), 'last layer': (1, 4), 'published': (9, 0)}
 
 def model():
     return basic(pyg.GraphSAGE, torch.float32)
+
+
+def deep_model():
+    """Two layers return rows of one width, and the last one reads both."""
+    torch.manual_seed(0)
+    return pyg.GraphSAGE(WIDTH, 8, 3, out_channels=5, jk='max').eval()
 
 
 def call(folder, net=None, **options):
@@ -77,10 +85,10 @@ def damaged(raw, rng):
         yield raw[: rng.randrange(size)]
 
 
-def outcome(folder, want):
+def outcome(folder, want, net=None):
     """Whether a call has the right result; if not, its error is a good one."""
     try:
-        got = call(folder)[:]
+        got = call(folder, net)[:]
     except OSError as error:
         return str(folder) in str(error) and 'named'
     except ValueError as error:
@@ -109,6 +117,28 @@ def test_damage_is_named_or_harmless(left):
             assert found[-1], (name, data)
     assert found.count('named') > FLIPS
     assert 'right' in found
+
+
+def test_exchanged_files_are_named_or_harmless(tmp_path):
+    want = call(tmp_path, deep_model())[:].clone()
+    os.remove(tmp_path / 'out')
+
+    def stop():
+        net = deep_model()
+        net.lin.register_forward_hook(lambda *_: os._exit(3))
+        call(tmp_path, net)
+
+    assert os.waitstatus_to_exitcode(in_a_fork(stop)) == 3
+    work, safe, found = tmp_path / '.out.infer', tmp_path / 'safe', []
+    shutil.copytree(work, safe)
+    for names in itertools.combinations(sorted(os.listdir(safe)), 2):
+        exchange(*(work / name for name in names))
+        found.append(outcome(tmp_path, want, deep_model()))
+        assert found[-1], names
+        shutil.rmtree(work, ignore_errors=True)
+        shutil.copytree(safe, work)
+        (tmp_path / 'out').unlink(missing_ok=True)
+    assert found.count('named') == len(found) == 6
 
 
 def test_a_journal_has_facts_or_an_error(tmp_path):

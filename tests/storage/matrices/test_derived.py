@@ -7,12 +7,14 @@ import warnings
 
 import pytest
 import torch
+from torch_geometric.data import HeteroData
 
 from tests.storage.disk import fill_a_disk
 from tests.storage.matrices import programs
 from torch_gsample.storage import ChunkedGraph, write
 from torch_gsample.storage.matrices import derived, scan
 from torch_gsample.storage.matrices.derived import DerivedFiles
+from torch_gsample.storage.replaced import exchange
 
 
 @pytest.fixture
@@ -80,6 +82,20 @@ def test_rows_of_a_graph_that_was_replaced_are_not_read(graph):
     other = programs.on_disk(graph.path, data, True, rows=False)
     with pytest.raises(ValueError, match='write_rows'):
         other.matrix().random_walk(programs.SEEDS, 2)
+
+
+def test_rows_of_another_relation_are_not_read(tmp_path):
+    """Both relations have edges of the same types, as many."""
+    data, generator = HeteroData(), torch.Generator().manual_seed(0)
+    data['a'].num_nodes = 9
+    for name in 'rs':
+        index = torch.randint(9, (2, 40), generator=generator)
+        data['a', name, 'a'].edge_index = index
+    graph = ChunkedGraph.write(tmp_path / 'g', data)
+    graph.write_rows()
+    exchange(*(tmp_path / 'g.derived').glob('*/rows'))
+    with pytest.raises(ValueError, match=r'/rows must hold the rows of .*g/'):
+        ChunkedGraph(graph.path).matrices()
 
 
 @pytest.mark.parametrize('at', [0, 9, 20, 30, 60, 100, -1])

@@ -165,6 +165,36 @@ def test_an_edge_that_is_not_in_the_graph_is_found(graph):
         sampler.sample_from_nodes(graphs.nodes(torch.arange(5)))
 
 
+@pytest.mark.parametrize('has_ids', [False, True])
+def test_an_edge_is_found_by_its_id_and_ends(tmp_path, has_ids):
+    data = graphs.homogeneous(9, 60)
+    index = data.edge_index
+    if not has_ids:
+        index = index[:, index[1].argsort(stable=True)]
+    stored = ChunkedGraph.write(tmp_path / 'g', index, num_nodes=9)
+    assert (stored.meta.relations[0].widths['edge_id'] > 0) == has_ids
+    graph = ProgramSampler(stored, algorithms.graphsage, [1]).graph
+    pairs = list(map(tuple, index.T.tolist()))
+    for i in range(60):
+        for row, col in {pairs[i], pairs[i - 1], pairs[i - 7], (3, 4)}:
+            found = graph.has_edge(None, row, col, i)
+            assert found == ((row, col) == pairs[i])
+    assert not graph.has_edge(None, *pairs[0], -1)
+    assert not graph.has_edge(None, *pairs[0], 1 << 40)
+
+
+def test_a_sampler_of_the_package_reads_no_edges_to_check_them(graph):
+    reads = []
+    for sampler in (
+        samplers.LadiesSampler(graph, [10, 10], seed=0),
+        ProgramSampler(graph, algorithms.ladies, [10, 10], seed=0),
+    ):
+        sampler.sample_from_nodes(graphs.nodes(torch.arange(5)))
+        plans = sampler.matrices[None].stats()['plans']
+        reads.append(sum(plans.values()))
+    assert reads[0] < reads[1]
+
+
 @pytest.mark.parametrize(
     ('make', 'match'),
     [

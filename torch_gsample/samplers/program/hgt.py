@@ -70,6 +70,8 @@ class HGTSampler(ProgramSampler):
         (tensor([0, 1]), [1, 0])
     """
 
+    _checks_edges = False
+
     @checked_names
     def __init__(
         self,

@@ -1,7 +1,7 @@
 """Sampling programs as samplers of PyG's loaders."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -40,9 +40,6 @@ from torch_gsample.samplers.program.steps import (
     finish,
     layer_steps,
 )
-
-#: A function ``(A, seeds, fanouts, **kwargs) -> layers``.
-Program: TypeAlias = Callable[..., Any]
 
 
 class ProgramSampler(KeyedSampler):
@@ -133,11 +130,13 @@ class ProgramSampler(KeyedSampler):
     """
 
     _super_batch: int | str = 1  # default of the option
+    #: Whether to check that some edges are the graph's, which reads a disk.
+    _checks_edges = True
 
     def __init__(
         self,
         data: GraphData,
-        program: Program,
+        program: Callable[..., Any],
         fanouts: Fanouts | None = None,
         *,
         seed: int | None = None,
@@ -397,4 +396,5 @@ class ProgramSampler(KeyedSampler):
 
     def _steps(self, seeds: dict[Any, Tensor], key: Tensor) -> Steps:
         steps = disjoint_steps if self.disjoint else layer_steps
-        return steps(self._name, self.graph, self.own_edges, seeds, key)
+        flags = self.own_edges, self._checks_edges
+        return steps(self._name, self.graph, *flags, seeds, key)

@@ -79,6 +79,7 @@ def layer_steps(
     name: str,
     graph: Graph,
     own_edges: bool,
+    checks: bool,
     seeds: dict[Any, Tensor],
     key: Tensor,
 ) -> Steps:
@@ -88,6 +89,8 @@ def layer_steps(
         name (str): The sampler, for errors.
         graph (Graph): The graph.
         own_edges (bool): Whether the program creates edges of its own.
+        checks (bool): Whether to check that edges are the graph's, unless it
+            does.
         seeds (Dict[NodeType, torch.Tensor]): int64 ``[num_seeds]`` by type.
         key (torch.Tensor): int64 ``[1, 3]``.
     """
@@ -100,7 +103,7 @@ def layer_steps(
     nodes, edges = join_layers(
         name, graph, distinct, returned.layers, returned.induced
     )
-    if not own_edges:
+    if checks and not own_edges:
         check_edges(name, graph, nodes, edges)
     if any(s.numel() > distinct[t].numel() for t, s in seeds.items()):
         repeat_seeds(graph, seeds, place, nodes, edges)
@@ -112,6 +115,7 @@ def disjoint_steps(
     name: str,
     graph: Graph,
     own_edges: bool,
+    checks: bool,
     seeds: dict[Any, Tensor],
     key: Tensor,
 ) -> Steps:
@@ -123,7 +127,7 @@ def disjoint_steps(
     returned = yield Run({None: ids}, key)
     assert returned.subgraphs is not None
     nodes, edges, batch = join_subgraphs(name, graph, ids, returned.subgraphs)
-    if not own_edges:
+    if checks and not own_edges:
         check_edges(name, graph, {None: nodes}, {None: edges})
     out = _output(
         graph, {None: nodes}, {None: edges}, returned, own_edges, True

@@ -72,6 +72,8 @@ class ShaDowSampler(ProgramSampler):
         (tensor([0, 1, 1, 2, 2]), tensor([0, 1, 0, 0, 1]))
     """
 
+    _checks_edges = False
+
     @checked_names
     def __init__(
         self,
@@ -163,6 +165,8 @@ class SaintSampler(ProgramSampler):
         >>> batch.node_norm, batch.edge_norm
         (tensor([0.5000, 0.5000]), tensor([1., 1.]))
     """
+
+    _checks_edges = False
 
     #: The normalisation, if there is one.
     norm: SaintNorm | None = None

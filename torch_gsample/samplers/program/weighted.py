@@ -29,6 +29,8 @@ class WeightedSampler(ProgramSampler):
         **options (optional): See :class:`ProgramSampler`.
     """
 
+    _checks_edges = False
+
     def __init__(
         self,
         data: GraphData,

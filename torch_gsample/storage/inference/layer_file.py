@@ -190,10 +190,24 @@ class LayerFile:
         self.absent = self.whole = True
 
     def open(self, direct: bool = False) -> FileRows:
-        """Opens the rows of a complete file."""
-        dtype = _NAMES[self._journal.facts[self._name]['dtype']]
+        """Opens the rows of a complete file.
+
+        Raises:
+            OSError: If it cannot be read.
+            ValueError: If it is damaged or another file.
+        """
+        facts = self._journal.facts[self._name]
+        file = FeatureFile(self.path, direct=direct)
+        if file.meta.generation != facts['generation']:
+            broken(
+                self.path,
+                0,
+                'it is the file of another layer or type of nodes; '
+                "'restart=True' computes it again",
+            )
+        dtype = _NAMES[facts['dtype']]
         wide = dtype if dtype == torch.float64 else None
-        return FileRows(FeatureFile(self.path, direct=direct), wide)
+        return FileRows(file, wide)
 
     def close(self) -> None:
         """Closes the file, as it is."""

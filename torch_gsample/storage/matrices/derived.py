@@ -59,13 +59,13 @@ class DerivedFiles:
 
     Args:
         path (Path): The folder of the graph.
-        mark (str): The result of :func:`fingerprint`.
+        mark (str): The result of :func:`fingerprint`, an attribute.
     """
 
     def __init__(self, path: Path, mark: str):
         path = Path(path)
         self.folder = path.with_name(f'{path.name}.derived') / mark[:32]
-        self._mark = mark
+        self.mark = mark
 
     def vector(self, name: str, compute: Callable[[], Tensor]) -> Tensor:
         """Returns a stored vector, or computes and stores it.
@@ -83,7 +83,7 @@ class DerivedFiles:
         return found
 
     def _digest(self, name: str) -> bytes:
-        return hashlib.sha256(f'{self._mark}/{name}'.encode()).digest()
+        return hashlib.sha256(f'{self.mark}/{name}'.encode()).digest()
 
     def _read(self, name: str) -> Tensor | None:
         path = self.folder / f'{name}.bin'

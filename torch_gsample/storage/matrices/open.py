@@ -82,12 +82,17 @@ class StoredGraph(GraphTypes):
     matrices: dict[Any, StoredMatrix]
 
     def has_edge(self, edge_type: Any, row: int, col: int, edge: int) -> bool:
-        """See :meth:`Graph.has_edge`; rejects very large columns."""
-        part = self.matrices[edge_type][:, torch.tensor([col])]
-        if part.num_edges > _LOOKED_UP:
+        """See :meth:`Graph.has_edge`; does not search ids of large columns."""
+        edges = self.matrices[edge_type]._cols
+        begin, end = edges.pointers[col : col + 2].tolist()
+        if not edges.has_ids:  # the id of an edge is its position
+            position = torch.arange(edge, edge + (begin <= edge < end))
+        elif end - begin > _LOOKED_UP:
             return True
-        found = (part.edge_id == edge) & (part.csc.indices == row)
-        return bool(found.any())
+        else:
+            position = torch.arange(begin, end)
+            position = position[edges.read('edge_id', position) == edge]
+        return bool((edges.read('neighbor', position) == row).any())
 
 
 def open_programs(

@@ -18,6 +18,9 @@ from torch_gsample.storage.matrices.derived import DerivedFiles, fingerprint
 from torch_gsample.storage.matrices.edges import StoredEdges
 from torch_gsample.storage.new_file import NewFile
 
+#: The name of the relation in rows of earlier releases, instead of a mark.
+_EARLIER = 'to'
+
 
 def rows_path(edges: StoredEdges) -> Path:
     """Returns the path of the rows of a relation."""
@@ -54,7 +57,7 @@ def write_rows(
             with suppress(FileExistsError):  # another process was faster
                 ChunkedGraph.write(
                     path,
-                    {('col', 'to', 'row'): file},
+                    {('col', edges.derived.mark, 'row'): file},
                     num_nodes={'row': edges.num_rows, 'col': edges.num_cols},
                     weight_attr='weight' if edges.has_weight else None,
                     columns=('source', 'target'),
@@ -104,9 +107,15 @@ def stored_rows(edges: StoredEdges) -> ChunkedGraph | None:
     graph = ChunkedGraph(path, direct=edges.graph.direct)
     [meta] = graph.meta.relations
     shape = meta.num_rows, meta.num_cols, meta.num_edges
-    if shape != (edges.num_cols, edges.num_rows, edges.num_edges):
+    assert meta.edge_type is not None
+    if shape != (
+        edges.num_cols,
+        edges.num_rows,
+        edges.num_edges,
+    ) or meta.edge_type[1] not in (edges.derived.mark, _EARLIER):
         raise ValueError(
             f'ChunkedGraph: {path} must hold the rows of {edges.path}, of '
-            f'{edges.num_edges} edges (got {meta.num_edges})'
+            f'{edges.num_edges} edges (got {meta.num_edges}): it was moved, '
+            'and you can delete it'
         )
     return graph

@@ -345,9 +345,7 @@ def _state(graph: Graph) -> list[Any]:
     """
     return [
         value
-        for node in graph.nodes
-        for value in (
-            *(node, node.target, node.args, node.kwargs),
-            *(example(node), node.meta.get('invariant')),
-        )
+        for n in graph.nodes
+        for value in (n, n.target, n.args, n.kwargs)
+        + (example(n), n.meta.get('invariant'))
     ]

@@ -67,7 +67,7 @@ def _run(
             return torch.empty(x.shape, dtype=x.dtype, device='meta')
         return x
 
-    args, kwargs = tree_map(shaped, (args, dict(kwargs)))
-    if 'device' in kwargs:
-        kwargs['device'] = 'meta'
-    return func(*args, **kwargs)
+    args, named = tree_map(shaped, (args, dict(kwargs)))
+    if 'device' in named:
+        named['device'] = 'meta'
+    return func(*args, **named)

@@ -1,5 +1,6 @@
 """Fixtures and hooks shared by all tests."""
 
+import functools
 import gc
 import os
 
@@ -11,6 +12,7 @@ import pytest
 import torch
 import torch._dynamo.guards
 from hypothesis import settings
+from torch._dynamo import trace_rules
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 # The same examples in every run: failures are reproducible.
@@ -22,6 +24,11 @@ torch._dynamo.config.run_gc_after_compile = False
 # To log the time of guards, Dynamo flushes the processor's caches after each
 # compilation.
 torch._dynamo.guards.profile_guard_manager = lambda *_: 0.0
+# No test reads the log, for which Dynamo writes a message, with the stack, for
+# each object that a program changes.
+torch._dynamo.config.side_effect_replay_policy = 'silent'
+# Whether to trace the functions of a file depends on its path alone.
+trace_rules.check_file = functools.cache(trace_rules.check_file)
 # Entries would never be found again: each capture has new symbols for sizes.
 torch._dynamo.config.fake_tensor_cache_enabled = False
 

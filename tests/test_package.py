@@ -2,6 +2,7 @@
 
 import ast
 import doctest
+import functools
 import importlib
 import inspect
 import json
@@ -177,6 +178,7 @@ def files_of(part: str) -> list[Path]:
     return [*(PACKAGE / part).rglob('*.py'), *PACKAGE.glob(f'{part}.py')]
 
 
+@functools.cache
 def imported_modules(path: Path) -> list[str]:
     """Absolute names of modules that a file imports."""
     names = []

@@ -180,14 +180,28 @@ def may_change(graph: Graph, trusted: Node | None = None) -> set[Node]:
     change all its inputs; views share changes with their tensor. Such values
     must not be read at another position, or fewer times.
     """
-    owners, changed = dict[Node, set[Node]](), set[Node]()
+    values = [
+        value
+        for node in graph.nodes
+        if node.op != 'output' and node is not trusted and not is_pure(node)
+        for value in written(node)
+    ]
+    seen, owners, found = set[Node](), set[Node](), set[Node]()
+    while values:
+        value = values.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        taken = value.all_input_nodes
+        if taken and is_view(value):
+            values += taken
+        else:
+            owners.add(value)
     for node in graph.nodes:
-        taken = set().union(*(owners[n] for n in node.all_input_nodes))
-        owners[node] = taken if taken and is_view(node) else {node}
-        if node.op != 'output' and node is not trusted and not is_pure(node):
-            for value in written(node):
-                changed |= owners[value]
-    return {node for node, owner in owners.items() if owner & changed}
+        is_taken = any(n in found for n in node.all_input_nodes)
+        if node in owners or (is_taken and is_view(node)):
+            found.add(node)
+    return found
 
 
 def written(node: Node) -> list[Node]:

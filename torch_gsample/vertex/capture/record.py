@@ -141,8 +141,9 @@ class Recorder(TorchDispatchMode):
             self._note(name, func, leaves, tree_leaves(out))
             return out
         where = location()
-        args, kwargs = tree_map(self._constant, (args, kwargs))
-        leaves = tree_leaves([args, kwargs])
+        if self._constants:
+            args, kwargs = tree_map(self._constant, (args, kwargs))
+            leaves = tree_leaves([args, kwargs])
         if name in _READS:
             raise NotCaptured(f'torch.{name} reads values', where)
         if func.namespace != 'aten':

@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 
-from torch_gsample.torch_private import tree_map
 from torch_gsample.vertex.capture.dropout import native_dropout
 from torch_gsample.vertex.capture.ends import aggregation, end_of, gather
+from torch_gsample.vertex.capture.meta import meta
 from torch_gsample.vertex.capture.nodes import (
     AGGREGATE,
     ELEMENTWISE,
@@ -147,16 +147,7 @@ class Call:
 
     def meta(self) -> Any:
         """Runs the operator on shapes."""
-
-        def shaped(x: Any) -> Any:
-            if isinstance(x, Node):
-                return torch.empty(x.shape, dtype=x.dtype, device='meta')
-            return x
-
-        args, kwargs = tree_map(shaped, (self.args, self.kwargs))
-        if 'device' in kwargs:
-            kwargs['device'] = 'meta'
-        return self.func(*args, **kwargs)
+        return meta(self.func, self.args, self.kwargs)
 
     def node(self, row: int | None, shape: Any = None) -> Any:
         """Returns the node of the operator for known rows."""

@@ -134,7 +134,7 @@ def join_features(loader: Any, filter_fn: Any, out: Any) -> Any:
         batch = loader.planned.batch(loader, filter_fn, out)
         if batch is None:
             batch = _join(loader, filter_fn, out, padding)
-    add_blocks(batch, knows_order(loader))
+    add_blocks(batch, knows_order(loader), loader.planned.reads)
     if padding is None:
         add_adj_t(batch, loader.adj_t_values)
     if loader.transform is None:

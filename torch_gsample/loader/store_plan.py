@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch_geometric.loader.utils import index_select
 
-from torch_gsample.loader.features import is_wide
+from torch_gsample.loader.features import is_column, is_wide
 from torch_gsample.loader.late_values import (
     LATE,
     LateEdges,
@@ -26,7 +26,7 @@ class StorePlan:
     """The plan for gathering the attributes of a store.
 
     Attributes are their keys, with the dimension of nodes or edges: None if
-    :func:`take_rows` collects them.
+    :func:`take_rows` collects them fastest.
 
     Args:
         store (BaseStorage): The store.
@@ -112,12 +112,13 @@ class StorePlan:
 
 
 def _dimension(store: Any, key: str, value: Any) -> int | None:
-    """Returns the gathered dimension of an attribute, None if wide.
+    """Returns the gathered dimension of an attribute, None for its rows.
 
-    Wide attributes have many bytes a row, and go to reused memory.
+    Rows of many bytes, or of one number, go to reused memory.
     """
     dim: int = store._parent().__cat_dim__(key, value, store)
-    return None if dim == 0 and is_wide(value) else dim
+    is_fast = is_wide(value) or is_column(value)
+    return None if dim == 0 and is_fast else dim
 
 
 def _collect(

@@ -239,13 +239,16 @@ def made_ahead(batch):
 def test_columns_of_large_batches_are_made_ahead_if_layers_read_them():
     data = graph(num_nodes=20_000, num_edges=200_000)
     options = {'batch_size': 2000, 'seed': 0}
-    loader = NeighborLoader(data, [8, 4], **options, num_workers=1)
-    assert made_ahead(next(iter(loader)))
-    loader = NeighborLoader(data, [8, 4], **options)
-    assert not any(map(made_ahead, loader))
-    for batch in loader:
-        _ = batch.blocks.to('cpu')[0]
-    assert all(map(made_ahead, loader))
+    for workers in 0, 1:
+        loader = NeighborLoader(data, [8, 4], **options, num_workers=workers)
+        assert not any(map(made_ahead, loader))
+        for batch in loader:
+            _ = batch.blocks.to('cpu')[0]
+        assert all(map(made_ahead, loader))
+    loader = NeighborLoader(
+        data, [8, 4], **options, num_workers=1, filter_per_worker=True
+    )
+    assert made_ahead(next(iter(loader)))  # it is not told what is read
     loader = NeighborLoader(data, [8, 4], **options, prefetch=0)
     for batch in loader:
         assert not made_ahead(batch)

@@ -5,10 +5,10 @@ import pickle
 
 import pytest
 import torch
-from torch_geometric.data import Batch, HeteroData
+from torch_geometric.data import Batch, Data, HeteroData
 
 from tests.loader.planned import TIMED, of_nodes, rich, typed
-from tests.samplers.graphs import FOLLOWS
+from tests.samplers.graphs import FOLLOWS, RATES
 from torch_gsample.loader import NeighborLoader
 from torch_gsample.loader.late_values import LATE, LateValues
 
@@ -79,6 +79,7 @@ def is_late(store, key='e_id'):
 
 def timed():
     data = typed()
+    del data[RATES].edge_attr
     for store in data.edge_stores:
         store.time = torch.arange(store.num_edges) % 5
     return data
@@ -94,11 +95,9 @@ def test_only_ids_and_times_of_edges_are_late():
     batch = next(iter(of_edges(prefetch=0)))
     for store in batch.edge_stores:
         late = {key for key in store._mapping if is_late(store, key)}
-        own = {'time', 'weight', 'wide'} & {*store}
-        if store.num_edges and own == {'time'}:
-            assert late == {'e_id', 'time'}
-        else:  # other attributes need the ids
-            assert late == {'time'}
+        alone = 'edge_attr' not in store  # which needs the ids
+        ids = {'e_id'} if alone and store.num_edges else set()
+        assert late == ids | {'time'}
     assert not any(is_late(s, key) for s in batch.node_stores for key in s)
     batch = next(iter(of_nodes(rich())))
     assert not is_late(batch._store)
@@ -129,8 +128,8 @@ def same(one, other):
         copy.deepcopy,
         lambda b: pickle.loads(pickle.dumps(b)),
         lambda b: b.contiguous(),
-        lambda b: HeteroData(b.to_dict()),
-        lambda b: Batch.from_data_list([without_blocks(b)]).get_example(0),
+        lambda b: HeteroData.from_dict(b.to_dict()),
+        lambda b: (str(b), b)[1],
     ],
 )
 def test_late_values_go_where_a_batch_goes(change):
@@ -142,6 +141,15 @@ def test_late_values_go_where_a_batch_goes(change):
 def without_blocks(batch):
     del batch.blocks
     return batch
+
+
+def test_late_values_are_collated():
+    data = Data(edge_index=torch.randint(9, (2, 50)), num_nodes=9)
+    batches = list(of_nodes(data, batch_size=3))
+    assert all(is_late(batch._store) for batch in batches)
+    pair = Batch.from_data_list(list(map(without_blocks, batches)))
+    want = [batch.e_id for batch in of_nodes(data, batch_size=3)]
+    assert torch.equal(pair.e_id, torch.cat(want))
 
 
 def test_batches_have_the_same_values_with_threads_and_workers():
@@ -157,7 +165,7 @@ def test_a_thread_gathers_in_advance_what_was_read_of_earlier_batches():
         _ = batch[FOLLOWS].time
     for batch in loader:
         assert not is_late(batch[FOLLOWS], 'time')
-        assert is_late(batch['item', 'rev_rates', 'user'], 'time')
+        assert is_late(batch[RATES], 'time')
 
 
 def test_late_values_can_be_trained_on_where_inference_reads_them_first():

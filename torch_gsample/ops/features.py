@@ -10,8 +10,8 @@ from torch_gsample.ops import _check
 from torch_gsample.ops._gradient import register_gradient
 from torch_gsample.torch_private import below_autograd
 
-#: From this number of rows of one number on, the operator is faster despite its
-#: overhead.
+#: From this number of rows of one number on, the operator is faster, despite
+#: its overhead.
 _MANY_ROWS = 4096
 
 #: Below this number of other rows, torch is faster.

@@ -227,35 +227,6 @@ def test_blocks_are_moved_copied_and_pickled():
     assert blocks != 'Blocks(3)'
 
 
-def made_ahead(batch):
-    edges = batch.blocks.edges[None]
-    assert batch.num_edges > 1 << 14
-    made = 'csc' in vars(edges)
-    # Features are given, so the first layer needs no transposed order.
-    assert len(edges._transposed) == int(made)
-    return made
-
-
-def test_columns_of_large_batches_are_made_ahead_if_layers_read_them():
-    data = graph(num_nodes=20_000, num_edges=200_000)
-    options = {'batch_size': 2000, 'seed': 0}
-    for workers in 0, 1:
-        loader = NeighborLoader(data, [8, 4], **options, num_workers=workers)
-        assert not any(map(made_ahead, loader))
-        for batch in loader:
-            _ = batch.blocks.to('cpu')[0]
-        assert all(map(made_ahead, loader))
-    loader = NeighborLoader(
-        data, [8, 4], **options, num_workers=1, filter_per_worker=True
-    )
-    assert made_ahead(next(iter(loader)))  # it is not told what is read
-    loader = NeighborLoader(data, [8, 4], **options, prefetch=0)
-    for batch in loader:
-        assert not made_ahead(batch)
-        _ = batch.blocks[0].csc
-    assert 'csc' not in vars(batch_of().blocks.edges[None])
-
-
 def test_what_is_known_of_blocks_goes_with_them():
     gc.collect()
     before = len(graph_cache._cache._known)

@@ -56,6 +56,13 @@ def test_no_read_sees_that_a_value_is_late(name):
     assert list(got) == list(WANT)
 
 
+@pytest.mark.parametrize(
+    'name', ['copied', 'copied by method', 'deep', 'pickled', 'or']
+)
+def test_copies_are_plain_and_complete(name):
+    assert type(READS[name](late())) is dict
+
+
 def test_late_values_compare_and_change_as_a_dictionary():
     assert late() == WANT
     assert late() == late()
@@ -187,3 +194,34 @@ def test_compiled_models_read_late_values():
         store = other[FOLLOWS]
         want = store.time.sum() + store.edge_index.sum()
         assert model(batch) == want
+
+
+def made_ahead(batch):
+    edges = batch.blocks.edges[None]
+    assert batch.num_edges > 1 << 14
+    made = 'csc' in vars(edges)
+    # Features are given, so the first layer needs no transposed order.
+    assert len(edges._transposed) == int(made)
+    return made
+
+
+def test_columns_of_large_batches_are_made_ahead_if_layers_read_them():
+    edges = torch.randint(20_000, (2, 200_000))
+    data = Data(edge_index=edges, num_nodes=20_000)
+    options = {'batch_size': 2000, 'seed': 0}
+    for workers in 0, 1:
+        loader = NeighborLoader(data, [8, 4], **options, num_workers=workers)
+        assert not any(map(made_ahead, loader))
+        for batch in loader:
+            _ = batch.blocks.to('cpu')[0]
+        assert all(map(made_ahead, loader))
+    loader = NeighborLoader(
+        data, [8, 4], **options, num_workers=1, filter_per_worker=True
+    )
+    assert made_ahead(next(iter(loader)))  # it is not told what is read
+    loader = NeighborLoader(data, [8, 4], **options, prefetch=0)
+    for batch in loader:
+        assert not made_ahead(batch)
+        _ = batch.blocks[0].csc
+    small = next(iter(of_nodes(rich(), prefetch=2)))
+    assert 'csc' not in vars(small.blocks.edges[None])

@@ -134,12 +134,19 @@ def drop_stale(batch: Any) -> Any:
     Args:
         batch (Data or HeteroData): The result of a user's transform.
     """
-    if isinstance(batch, (Data, HeteroData)) and 'blocks' in batch:
-        stores = {store._key: store for store in batch.edge_stores}
-        known = batch.blocks.edges
-        if stores.keys() != known.keys() or not all(
-            known[key].has(store.get('edge_index'))
+    if isinstance(batch, Data):
+        own, stores = batch._store, {None: batch._store}
+    elif isinstance(batch, HeteroData):
+        own, stores = batch._global_store, batch._edge_store_dict
+    else:
+        return batch
+    blocks = own.get('blocks')
+    if blocks is not None and not (
+        stores.keys() == blocks.edges.keys()
+        and all(
+            blocks.edges[key].has(store.get('edge_index'))
             for key, store in stores.items()
-        ):
-            del batch.blocks
+        )
+    ):
+        del own.blocks
     return batch

@@ -1,6 +1,5 @@
 """Attributes of a batch that are gathered when they are first read."""
 
-import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -110,42 +109,42 @@ class LateValues(dict[str, Any]):
         return value
 
     def __iter__(self) -> Any:
-        # `dict(self)` and `{**self}` read values by key, as iteration is ours.
+        # As iteration is ours, `dict(self)`, `{**self}`, `self | other` and
+        # `self.copy()` read values by key.
         return super().__iter__()
 
     def get(self, key: str, default: Any = None) -> Any:
+        """Returns a value, or the default."""
         value = super().get(key, default)
         return self[key] if value is LATE else value
 
     def setdefault(self, key: str, default: Any = None) -> Any:
+        """Returns a value, or sets the default."""
         value = super().setdefault(key, default)
         return self[key] if value is LATE else value
 
     def pop(self, key: str, *default: Any) -> Any:
+        """Removes a value and returns it."""
         self.get(key)
         return super().pop(key, *default)
 
     def popitem(self) -> tuple[str, Any]:
+        """Removes the last attribute and returns it."""
         self._complete()
         return super().popitem()
 
     def values(self) -> Any:
+        """Returns all values."""
         self._complete()
         return super().values()
 
     def items(self) -> Any:
+        """Returns all attributes."""
         self._complete()
         return super().items()
 
-    def copy(self) -> dict[str, Any]:
-        return self._complete()
-
-    __copy__ = copy
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> dict[str, Any]:
-        return copy.deepcopy(self._complete(), memo)
-
     def __reduce_ex__(self, protocol: Any) -> Any:
+        # Of copies, too: without the graph, whose values are gathered.
         return dict, (self._complete(),)
 
     def __eq__(self, other: object) -> bool:
@@ -153,9 +152,6 @@ class LateValues(dict[str, Any]):
 
     def __ne__(self, other: object) -> bool:
         return self._complete() != other
-
-    def __or__(self, other: Any) -> Any:
-        return self._complete() | other
 
     def __repr__(self) -> str:
         return repr(self._complete())

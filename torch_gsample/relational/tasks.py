@@ -167,6 +167,11 @@ def check_rows(
             f'{sorted(tables.schema)[:20]})'
         )
     for what, value in ((name, row), ('time', time)):
+        if not isinstance(value, Tensor):
+            raise TypeError(
+                f"RelationalLoader: '{what}' must be a tensor of int64 (got "
+                f'{type(value).__name__})'
+            )
         if value.dtype != torch.int64 or value.shape != (len(row),):
             raise TypeError(
                 f"RelationalLoader: '{what}' must be int64 of shape "

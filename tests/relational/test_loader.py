@@ -1,5 +1,7 @@
 """Batches of tasks: nothing later than its seed, labels, negatives, resume."""
 
+import warnings
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -204,3 +206,15 @@ def test_a_wrong_task_is_named(change, error, match):
     }
     with pytest.raises(error, match=match):
         RelationalLoader(forum(), EntityTask(**{**todo, **change}), [2])
+
+
+def test_times_in_another_unit_are_warned_of():
+    tables = forum()
+    del tables.data['user'].time  # otherwise, it is an error
+    first = int(tables.data['post'].time.min())
+    for time, warned in ((first - 1, True), (first, False)):
+        task = EntityTask('user', torch.tensor([3]), torch.tensor([time]))
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter('always')
+            RelationalLoader(tables, task, [2])
+        assert warned == any('batches have none' in str(w) for w in found)

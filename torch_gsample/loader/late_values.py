@@ -1,6 +1,6 @@
 """Attributes of a batch that are gathered when they are first read."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,7 +53,7 @@ class LateEdges:
         edge_type: Any,
         edge: Tensor,
         perm: Tensor | None,
-        gather: dict[str, Callable[[Tensor], Any]],
+        gather: Mapping[str, Callable[[Tensor], Any]],
         reads: set[Any],
     ):
         self._type, self._edge, self._perm = edge_type, edge, perm
@@ -87,7 +87,7 @@ class LateValues(dict[str, Any]):
     """
 
     __slots__ = ('_make',)
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
     def __init__(self, values: dict[str, Any], make: Callable[[str], Any]):
         super().__init__(values)

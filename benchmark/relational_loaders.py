@@ -5,10 +5,13 @@ take from a DuckDB file to the batches of a task, and what does a model learn
 of them? RelBench's `make_pkey_fkey_graph` and PyG's `NeighborLoader` on
 pyg-lib read the same tables as `from_tables` and `RelationalLoader`. Both have
 one thread and the same fan-outs; batches hold the same columns as
-TensorFrames.
+TensorFrames. The loop reads of each batch what RelBench's model does, with
+`--read all` everything.
 
-With `--strategy last` nothing is random: rows of the first batches must be
-equal. The same model is trained on both, from the same weights.
+`--schema shop` has three tables and four relations, `races` (as RelBench's
+rel-f1) nine and 26. With `--strategy last` nothing is random: rows of the
+first batches must be equal. The same model is trained on both, from the same
+weights.
 
 It needs relbench, pytorch-frame and pyg-lib: without them it says so and ends.
 """
@@ -28,44 +31,71 @@ import torch
 from torch import Tensor, nn
 
 NEEDED = 'relbench', 'torch_frame', 'pyg_lib'
-KEYS = {'customer': 'customer', 'item': 'item'}
-MANIFEST = {
-    'tables': {
-        'customer': {'key': 'id'},
-        'item': {'key': 'id'},
-        'sale': {'key': 'id', 'time': 'time', 'foreign_keys': KEYS},
-    }
+#: Tables: rows per event, foreign keys. Rows with keys have times.
+SHOP = {
+    'customer': (0.02, ()),
+    'item': (0.005, ()),
+    'sale': (1, ('customer', 'item')),
 }
-#: Sales differ in how often a customer buys, and in the last purchases.
-TABLES = """
-SELECT setseed(0.5);
-CREATE TABLE customer AS SELECT range AS id, random()::FLOAT AS age,
-    'segment ' || range % 7 AS segment FROM range({customers});
-CREATE TABLE item AS SELECT range AS id, random()::FLOAT AS price,
-    'kind ' || range % 20 AS kind FROM range({items});
-CREATE TABLE sale AS SELECT range AS id,
-    floor(pow(random(), 2) * {customers})::BIGINT AS customer,
-    floor(pow(random(), 2) * {items})::BIGINT AS item,
-    random()::FLOAT AS amount, 'way ' || range % 3 AS way,
-    TIMESTAMP '2020-01-01' + INTERVAL (range) SECOND AS time
-FROM range({sales});
-CREATE TABLE task AS SELECT t.customer, t.cutoff, count(s.id) > 0 AS label
+RACES = {
+    'circuit': (0.0002, ()),
+    'driver': (0.02, ()),
+    'team': (0.002, ()),
+    'race': (0.005, ('circuit',)),
+    'result': (1, ('race', 'driver', 'team')),
+    'qualifying': (0.5, ('race', 'driver', 'team')),
+    'standing': (1, ('race', 'driver')),
+    'team_result': (0.25, ('race', 'team')),
+    'team_standing': (0.25, ('race', 'team')),
+}
+#: By name: tables, the table of seeds, and that of events.
+SCHEMAS = {
+    'shop': (SHOP, 'customer', 'sale'),
+    'races': (RACES, 'driver', 'result'),
+}
+#: Rows differ in how often others refer to them, and in their last events.
+TABLE = """
+CREATE TABLE {table} AS SELECT range AS id, random()::FLOAT AS number,
+    'kind ' || range % 7 AS kind{keys}{time} FROM range({rows});
+"""
+KEY = ', floor(pow(random(), 2) * {rows})::BIGINT AS {table}'
+TIME = """, TIMESTAMP '2020-01-01'
+    + INTERVAL (range * {events} // {rows}) SECOND AS time"""
+TASK = """
+CREATE TABLE task AS SELECT t.entity, t.cutoff, count(s.id) > 0 AS label
 FROM (
-    SELECT range % {customers} AS customer, TIMESTAMP '2020-01-01' + INTERVAL
-    ({sales} / 2 + (hash(range) % ({sales} / 2 - {horizon}))::BIGINT) SECOND
+    SELECT range % {entities} AS entity, TIMESTAMP '2020-01-01' + INTERVAL
+    ({events} / 2 + (hash(range) % ({events} / 2 - {horizon}))::BIGINT) SECOND
     AS cutoff FROM range({seeds})
-) AS t LEFT JOIN sale AS s ON s.customer = t.customer AND s.time > t.cutoff
+) AS t LEFT JOIN {event} AS s ON s.{entity} = t.entity AND s.time > t.cutoff
     AND s.time <= t.cutoff + INTERVAL {horizon} SECOND
-GROUP BY t.customer, t.cutoff ORDER BY t.cutoff, t.customer;
+GROUP BY t.entity, t.cutoff ORDER BY t.cutoff, t.entity;
 """
 
 
-def write(path: str, sales: int, seeds: int) -> None:
-    """Writes customers, items, sales, and who buys within a time."""
-    sizes = {'customers': max(sales // 50, 1), 'items': max(sales // 200, 1)}
+def write(path: str, schema: str, events: int, seeds: int) -> None:
+    """Writes the tables, and which rows have an event within a time."""
+    tables, entity, event = SCHEMAS[schema]
+    rows = {t: max(int(events * part), 1) for t, (part, _) in tables.items()}
     with duckdb.connect(path) as database:
-        query = TABLES.format(
-            sales=sales, seeds=seeds, horizon=sales // 40, **sizes
+        database.execute('SELECT setseed(0.5)')
+        for table, (_, keys) in tables.items():
+            columns = [KEY.format(table=k, rows=rows[k]) for k in keys]
+            time = TIME.format(events=events, rows=rows[table])
+            query = TABLE.format(
+                table=table,
+                keys=''.join(columns),
+                time=time if keys else '',
+                rows=rows[table],
+            )
+            database.execute(query)
+        query = TASK.format(
+            entities=rows[entity],
+            entity=entity,
+            event=event,
+            events=events,
+            horizon=events // 40,
+            seeds=seeds,
         )
         database.execute(query)
 
@@ -80,35 +110,28 @@ def of_relbench(path: str, args: argparse.Namespace) -> tuple[Any, Any]:
     from torch_frame import stype
     from torch_geometric.loader import NeighborLoader
 
-    kinds = {
-        'customer': {'age': stype.numerical, 'segment': stype.categorical},
-        'item': {'price': stype.numerical, 'kind': stype.categorical},
-        'sale': {'amount': stype.numerical, 'way': stype.categorical},
-    }
+    schema, entity, _ = SCHEMAS[args.schema]
+    columns = {'number': stype.numerical, 'kind': stype.categorical}
+    tables = {}
     with duckdb.connect(path, read_only=True) as source:
-        frames = {
-            t: source.execute(f'FROM {t} ORDER BY id').df() for t in kinds
-        }
+        for name, (_, keys) in schema.items():
+            frame = source.execute(f'FROM {name} ORDER BY id').df()
+            if keys:  # RelBench reads times as nanoseconds
+                frame['time'] = frame['time'].astype('datetime64[ns]')
+            to = {key: key for key in keys}
+            time = 'time' if keys else None
+            tables[name] = Table(frame, to, 'id', time)
         row, cutoff, label = read_task(source)
-    # RelBench reads times as nanoseconds.
-    frames['sale']['time'] = frames['sale']['time'].astype('datetime64[ns]')
-    tables = {
-        name: Table(
-            frame,
-            KEYS if name == 'sale' else {},
-            'id',
-            'time' if name == 'sale' else None,
-        )
-        for name, frame in frames.items()
-    }
-    data, stats = make_pkey_fkey_graph(Database(tables), kinds)
+    data, stats = make_pkey_fkey_graph(
+        Database(tables), {name: dict(columns) for name in schema}
+    )
     loader = NeighborLoader(
         data,
         num_neighbors=args.fanouts,
         time_attr='time',
-        input_nodes=('customer', row),
+        input_nodes=(entity, row),
         input_time=cutoff,
-        transform=AttachTargetTransform('customer', label),
+        transform=AttachTargetTransform(entity, label),
         batch_size=args.batch_size,
         temporal_strategy=args.strategy,
     )
@@ -124,13 +147,19 @@ def of_ours(path: str, args: argparse.Namespace) -> tuple[Any, Any]:
         from_tables,
     )
 
-    tables = from_tables(path, MANIFEST)
+    schema, entity, _ = SCHEMAS[args.schema]
+    manifest = {
+        name: {'key': 'id', 'foreign_keys': {key: key for key in keys}}
+        | ({'time': 'time'} if keys else {})
+        for name, (_, keys) in schema.items()
+    }
+    tables = from_tables(path, {'tables': manifest})
     with duckdb.connect(path, read_only=True) as source:
         row, cutoff, label = read_task(source)
     frames = TensorFrames(tables)
     loader = RelationalLoader(
         tables,
-        EntityTask('customer', row, cutoff * 1_000_000, label),
+        EntityTask(entity, row, cutoff * 1_000_000, label),
         args.fanouts,
         transform=frames,
         batch_size=args.batch_size,
@@ -145,13 +174,22 @@ def of_ours(path: str, args: argparse.Namespace) -> tuple[Any, Any]:
 def read_task(source: Any) -> tuple[Tensor, Tensor, Tensor]:
     """Returns the rows, cutoffs in seconds and labels of the task."""
     found = source.execute(
-        'SELECT customer, epoch(cutoff)::BIGINT AS cutoff, label::INT AS '
-        'label FROM task ORDER BY cutoff, customer'
+        'SELECT entity, epoch(cutoff)::BIGINT AS cutoff, label::INT AS '
+        'label FROM task ORDER BY cutoff, entity'
     ).fetchnumpy()
     row, cutoff, label = (
-        torch.from_numpy(found[k]) for k in ('customer', 'cutoff', 'label')
+        torch.from_numpy(found[k]) for k in ('entity', 'cutoff', 'label')
     )
     return row.long(), cutoff.long(), label.float()
+
+
+def read(batch: Any, everything: bool) -> int:
+    """Reads what RelBench's model reads of a batch; returns its rows."""
+    names = 'tf', 'time', 'batch', 'edge_index', 'seed_time', 'y', 'n_id'
+    for store in batch.stores:
+        for name in [*store] if everything else names:
+            store.get(name)
+    return sum(store.n_id.numel() for store in batch.node_stores)
 
 
 def rows_of(batch: Any) -> set[tuple[str, int, int]]:
@@ -164,11 +202,12 @@ def rows_of(batch: Any) -> set[tuple[str, int, int]]:
 
 
 class Model(nn.Module):
-    """Sums of the last sales and their ages, and the customer's columns."""
+    """Sums of the last events and their ages, and the seed's columns."""
 
-    def __init__(self, hidden: int = 32):
+    def __init__(self, entity: str, event: str, hidden: int = 32):
         super().__init__()
-        self.sale = nn.Linear(2, hidden)
+        self.entity, self.event = entity, event
+        self.last = nn.Linear(2, hidden)
         self.out = nn.Sequential(
             nn.Linear(hidden + 2, hidden), nn.ReLU(), nn.Linear(hidden, 1)
         )
@@ -176,30 +215,31 @@ class Model(nn.Module):
     def forward(self, batch: Any, unit: int) -> Tensor:
         import torch_frame
 
-        sale, customer = batch['sale'], batch['customer']
-        numbers = sale.tf.feat_dict[torch_frame.numerical]
-        cutoff = customer.seed_time
-        age = (cutoff[sale.batch] - sale.time).double() / unit / 86_400
+        event, seed = batch[self.event], batch[self.entity]
+        numbers = event.tf.feat_dict[torch_frame.numerical]
+        cutoff = seed.seed_time
+        age = (cutoff[event.batch] - event.time).double() / unit / 86_400
         x = torch.stack([numbers[:, 0], age.float().log1p()], 1)
-        size = customer.batch_size
-        total = torch.zeros(size, self.sale.out_features)
-        total.index_add_(0, sale.batch, self.sale(x).relu())
-        count = sale.batch.bincount(minlength=size)[:, None].float()
-        own = customer.tf.feat_dict[torch_frame.numerical][:size]
+        size = seed.batch_size
+        total = torch.zeros(size, self.last.out_features)
+        total.index_add_(0, event.batch, self.last(x).relu())
+        count = event.batch.bincount(minlength=size)[:, None].float()
+        own = seed.tf.feat_dict[torch_frame.numerical][:size]
         parts = [total / (count + 1), count.log1p(), own]
         return self.out(torch.cat(parts, 1)).view(-1)
 
 
-def train(loader: Any, batches: int, unit: int) -> float:
+def train(loader: Any, schema: str, batches: int, unit: int) -> float:
     """Trains on some batches; returns the AUC of those that follow."""
     from sklearn.metrics import roc_auc_score
 
     torch.manual_seed(0)
-    model = Model()
+    _, entity, event = SCHEMAS[schema]
+    model = Model(entity, event)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     score, label = [], []
     for i, batch in enumerate(islice(loader, batches)):
-        y = batch['customer'].y
+        y = batch[entity].y
         if i < batches * 4 // 5:
             logit = model(batch, unit)
             loss = nn.functional.binary_cross_entropy_with_logits(
@@ -217,12 +257,14 @@ def train(loader: Any, batches: int, unit: int) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument('--sales', type=int, default=1_000_000)
+    parser.add_argument('--schema', choices=[*SCHEMAS], default='shop')
+    parser.add_argument('--events', type=int, default=1_000_000)
     parser.add_argument('--batch-size', type=int, default=512)
     parser.add_argument('--batches', type=int, default=20)
     parser.add_argument('--rounds', type=int, default=3)
     parser.add_argument('--fanouts', type=int, nargs='+', default=[128, 64])
     parser.add_argument('--strategy', default='uniform')
+    parser.add_argument('--read', choices=['model', 'all'], default='model')
     args = parser.parse_args()
     missing = [n for n in NEEDED if importlib.util.find_spec(n) is None]
     if missing:
@@ -230,8 +272,9 @@ def main() -> None:
         return
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
-        path = str(Path(folder) / 'shop.duckdb')
-        write(path, args.sales, args.batch_size * args.batches)
+        path = str(Path(folder) / 'tables.duckdb')
+        seeds = args.batch_size * args.batches
+        write(path, args.schema, args.events, seeds)
         measure(path, args)
 
 
@@ -251,16 +294,18 @@ def measure(path: str, args: argparse.Namespace) -> None:
         for name, loader in loaders.items():
             start = time.process_time()
             for batch in islice(loader, args.batches):
-                rows[name] += sum(s.n_id.numel() for s in batch.node_stores)
+                rows[name] += read(batch, args.read == 'all')
             used[name].append(time.process_time() - start)
     total = args.rounds * args.batches
-    print(f'{args.sales:,} sales, batches of {args.batch_size}, fan-outs')
+    print(
+        f'{args.schema}, {args.events:,} events, batches of {args.batch_size}'
+    )
     print(f'{args.fanouts}, {args.strategy}; load {os.getloadavg()[0]:.1f}')
     print('                  once, s   batches a s   rows a batch     AUC')
     for unit, (name, (once, *rounds)) in zip(
         (1, 1_000_000), used.items(), strict=True
     ):
-        auc = train(loaders[name], args.batches, unit)
+        auc = train(loaders[name], args.schema, args.batches, unit)
         print(
             f'{name:17} {once:7.2f} {args.batches / min(rounds):13.2f} '
             f'{rows[name] / total:14,.0f} {auc:7.4f}'

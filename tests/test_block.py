@@ -227,23 +227,6 @@ def test_blocks_are_moved_copied_and_pickled():
     assert blocks != 'Blocks(3)'
 
 
-def test_columns_of_large_batches_are_made_ahead():
-    data = graph(num_nodes=20_000, num_edges=200_000)
-    options = {'batch_size': 2000, 'seed': 0}
-    for ahead in ({}, {'num_workers': 1}):
-        loader = NeighborLoader(data, [8, 4], **options, **ahead)
-        batch = next(iter(loader))
-        edges = batch.blocks.edges[None]
-        assert batch.num_edges > 1 << 14
-        assert 'csc' in vars(edges)
-        assert (
-            len(edges._transposed) == 1
-        )  # features are given: they have none
-    loader = NeighborLoader(data, [8, 4], **options, prefetch=0)
-    assert 'csc' not in vars(next(iter(loader)).blocks.edges[None])
-    assert 'csc' not in vars(batch_of().blocks.edges[None])
-
-
 def test_what_is_known_of_blocks_goes_with_them():
     gc.collect()
     before = len(graph_cache._cache._known)

@@ -188,6 +188,7 @@ class Blocks:
             ``None``.
         num_nodes (Dict[NodeType, Sequence[int]]): Number of new nodes of each
             hop.
+        reads (Set, optional): Gets :obj:`'blocks'` when a layer reads them.
 
     Example:
         >>> from torch_gsample.vertex.nn import SAGEConv
@@ -208,8 +209,10 @@ Block(num_src=3, num_dst=1, num_edges=2)], torch.Size([1, 4]))
         self,
         edges: dict[Any, BatchEdges],
         num_nodes: Mapping[Any, Sequence[int]],
+        reads: set[Any] | None = None,
     ):
         self.edges = edges
+        self._reads = set() if reads is None else reads
         self._counts = {t: tuple(n) for t, n in num_nodes.items()}
         self._known: dict[int, Any] = {}
 
@@ -239,6 +242,7 @@ Block(num_src=3, num_dst=1, num_edges=2)], torch.Size([1, 4]))
         Returns:
             Block or HeteroBlock: The cached block.
         """
+        self._reads.add('blocks')
         level = min(level, self.num_hops)
         if level not in self._known:
             blocks = {t: Block(e, level) for t, e in self.edges.items()}
@@ -305,12 +309,13 @@ Block(num_src=3, num_dst=1, num_edges=2)], torch.Size([1, 4]))
             mask (torch.Tensor): bool ``[num_edges]``.
         """
         kept = self.edges[edge_type].masked(edges, mask)
-        return Blocks({**self.edges, edge_type: kept}, self._counts)
+        edges_of = {**self.edges, edge_type: kept}
+        return Blocks(edges_of, self._counts, self._reads)
 
     def map(self, function: Callable[[Tensor], Tensor]) -> 'Blocks':
         """Returns the blocks with a function applied to their tensors."""
         edges = {t: e.map(function) for t, e in self.edges.items()}
-        return Blocks(edges, self._counts)
+        return Blocks(edges, self._counts, self._reads)
 
     def to(self, device: Any, *args: Any, **kwargs: Any) -> 'Blocks':
         """Returns the blocks on a device."""
@@ -331,6 +336,10 @@ Block(num_src=3, num_dst=1, num_edges=2)], torch.Size([1, 4]))
     def clone(self) -> 'Blocks':
         """Returns a copy."""
         return self.map(Tensor.clone)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Other processes do not tell what they read.
+        return {**self.__dict__, '_reads': set()}
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Blocks):

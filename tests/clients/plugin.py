@@ -5,10 +5,12 @@ fail must fail: one that passes, or that is not there, is an error as well.
 Tests that fail for want of a network are skipped.
 """
 
+import json
 import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from unittest import mock
 
 import pytest
@@ -111,3 +113,11 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 def pytest_terminal_summary(terminalreporter) -> None:
     for name in _not_found:
         terminalreporter.write_line(f'expected to fail, not found: {name}')
+    stats = terminalreporter.stats
+    count = {kind: len(found) for kind, found in stats.items()}
+    counts = {
+        'passed': count.get('passed', 0) + count.get('xpassed', 0),
+        'expected': count.get('xfailed', 0),
+        'skipped': count.get('skipped', 0),
+    }
+    Path(os.environ['GSAMPLE_COUNTS']).write_text(json.dumps(counts))

@@ -120,6 +120,8 @@ def test_batches_have_frames_that_its_encoders_take(tables):
     tf, rows = batch['post'].tf, batch['post'].n_id
     assert 'num' not in batch['post']
     assert len(batch['user'].tf) == batch['user'].num_nodes
+    # RelBench's temporal encoder takes the times of rows by this name.
+    assert {*batch.time_dict} == {'post'}
     values = tables.values['post']
     assert torch.equal(tf.feat_dict[frame.categorical], values.cat[rows])
     stamp = tf.feat_dict[frame.timestamp]

@@ -1,5 +1,7 @@
 """Batches of tasks: nothing later than its seed, labels, negatives, resume."""
 
+import warnings
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -190,6 +192,7 @@ def test_negatives_of_each_anchor_are_there_at_its_time():
         ({'row': torch.tensor([20])}, IndexError, r"'row' must be in \[0, 20"),
         ({'row': torch.tensor([1.0])}, TypeError, "'row' must be int64"),
         ({'time': torch.tensor([1, 2])}, TypeError, "'time' must be int64"),
+        ({'time': ['2020-01-01']}, TypeError, "'time' must be a tensor"),
         ({'time': torch.tensor([-1])}, ValueError, "later than 'time' .row 3"),
         ({'label': torch.tensor([])}, ValueError, "'label' must have 1 items"),
     ],
@@ -203,3 +206,15 @@ def test_a_wrong_task_is_named(change, error, match):
     }
     with pytest.raises(error, match=match):
         RelationalLoader(forum(), EntityTask(**{**todo, **change}), [2])
+
+
+def test_times_in_another_unit_are_warned_of():
+    tables = forum()
+    del tables.data['user'].time  # otherwise, it is an error
+    first = int(tables.data['post'].time.min())
+    for time, warned in ((first - 1, True), (first, False)):
+        task = EntityTask('user', torch.tensor([3]), torch.tensor([time]))
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter('always')
+            RelationalLoader(tables, task, [2])
+        assert warned == any('batches have none' in str(w) for w in found)

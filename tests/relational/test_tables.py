@@ -2,6 +2,7 @@
 
 import copy
 import json
+import sqlite3
 
 import duckdb
 import pyarrow.parquet as pq
@@ -101,6 +102,32 @@ def test_keys_that_a_database_declares_are_found(tmp_path):
     # A key to the own table is a relation as any other.
     assert found.data['a', 'up', 'a'].edge_index.tolist() == [[1], [0]]
     assert found.data['b', 'a', 'a'].edge_index.tolist() == [[0], [1]]
+
+
+@pytest.mark.parametrize('form', ['sqlite', 'duckdb'])
+def test_a_manifest_of_times_leaves_tables_their_declared_keys(tmp_path, form):
+    path = tmp_path / 'forum'
+    query = (
+        'CREATE TABLE a (k INTEGER PRIMARY KEY, up INTEGER REFERENCES a);'
+        'CREATE TABLE b (a INTEGER REFERENCES a(k), t INTEGER);'
+        'INSERT INTO a VALUES (5, NULL); INSERT INTO b VALUES (5, 9);'
+    )
+    module = sqlite3 if form == 'sqlite' else duckdb
+    with module.connect(str(path)) as database:
+        run = database.executescript if form == 'sqlite' else database.execute
+        run(query)
+    database.close()
+    key, other = ('b', 'a', 'a'), ('a', 'up', 'a')
+    for entries, want in (
+        ({'a': {}, 'b': {'time': 't'}}, {key, other}),
+        ({'a': {'key': 'k'}, 'b': {'time': 't'}}, {key}),
+        ({'a': {}, 'b': {'time': 't', 'foreign_keys': {}}}, {other}),
+        ({'b': {'time': 't'}}, set()),  # without the other table
+    ):
+        found = from_tables(path, {'tables': entries})
+        assert {*found.data.edge_types[::2]} == want
+        assert found.data['b'].time.tolist() == [9]
+    assert repr(found) == 'RelationalData(b=1, foreign_keys=0)'
 
 
 def test_relbench_declares_keys_in_its_files(tmp_path):

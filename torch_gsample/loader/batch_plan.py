@@ -10,7 +10,7 @@ import copy
 import operator
 import weakref
 from itertools import chain
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,19 +18,17 @@ from torch import Tensor
 from torch.utils.data import get_worker_info
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.loader import LinkLoader, NodeLoader
-from torch_geometric.loader.utils import index_select
 from torch_geometric.sampler import HeteroSamplerOutput, SamplerOutput
 
-from torch_gsample.loader.features import is_wide
-from torch_gsample.ops.features import take_rows
+from torch_gsample.loader.late_values import LateKeys
+from torch_gsample.loader.prefetch import in_prefetch_thread
+from torch_gsample.loader.store_plan import StorePlan, Values
 from torch_gsample.samplers.base import KeyedSampler
 from torch_gsample.samplers.output.attributes import (
     AttributedOutput,
     HeteroAttributedOutput,
 )
 from torch_gsample.torch_private import is_transformed
-
-Values: TypeAlias = dict[str, Any]
 
 #: PyG's functions that a plan replaces, unless they are patched.
 _OF_NODES, _OF_LINKS = NodeLoader.filter_fn, LinkLoader.filter_fn
@@ -50,6 +48,10 @@ class Planned:
     """
 
     _plan: '_Plan | None' = None
+
+    def __init__(self) -> None:
+        #: What was read of earlier batches, and is worth making in advance.
+        self.reads: set[Any] = set()
 
     def forget(self) -> None:
         """Drops the plan of a replaced graph."""
@@ -83,7 +85,10 @@ class Planned:
             self._plan = plan = _plan_of(data)
         if plan is None:
             return None
-        batch = plan.batch(loader, out, sampler.edge_permutation)
+        late = LateKeys(
+            sampler.edge_time_attr, in_prefetch_thread(), self.reads
+        )
+        batch = plan.batch(loader, out, sampler.edge_permutation, late)
         if batch is not None and hasattr(out, 'attributes'):
             out.attributes.write_to(batch)
         return batch
@@ -133,100 +138,15 @@ def _is_plain_attribute(key: str, value: Any) -> bool:
     return plain and value.is_cpu and value.layout == torch.strided
 
 
-class _StorePlan:
-    """The plan for gathering the attributes of a store.
-
-    Attributes are their keys, with the dimension of nodes or edges: None if
-    :func:`take_rows` collects them.
-
-    Args:
-        store (BaseStorage): The store.
-        nodes (bool): Whether it has attributes of nodes.
-        edges (bool): Whether it has attributes of edges.
-    """
-
-    def __init__(self, store: Any, nodes: bool, edges: bool):
-        self.store, self.mapping = store, store._mapping
-        self.counts_nodes = nodes and 'num_nodes' in store
-        self.has_ends = edges and 'edge_index' in store
-        self.of_nodes: list[tuple[str, int | None]] = []
-        self.of_edges: list[tuple[str, int | None]] = []
-        for key, value in self.mapping.items():
-            if nodes and key != 'num_nodes' and store.is_node_attr(key):
-                self.of_nodes.append((key, _dimension(store, key, value)))
-            if edges and key != 'edge_index' and store.is_edge_attr(key):
-                self.of_edges.append((key, _dimension(store, key, value)))
-        self.needs_edge_ids = bool(self.of_edges) or 'e_id' not in store
-
-    def add_nodes(self, values: Values, node: Tensor) -> None:
-        """Gathers the attributes of a sample's nodes."""
-        _collect(values, self.of_nodes, node)
-        if self.counts_nodes:
-            values['num_nodes'] = node.numel()
-        if 'n_id' not in values:
-            values['n_id'] = node
-
-    def add_edges(
-        self, values: Values, row: Tensor, col: Tensor, edge: Any, perm: Any
-    ) -> None:
-        """Gathers the attributes of edges, optionally without ids."""
-        if self.has_ends:
-            values['edge_index'] = torch.stack((row, col))
-        if edge is None:
-            for key, _ in self.of_edges:
-                del values[key]
-            return
-        if not self.needs_edge_ids:
-            return
-        if perm is not None and edge.numel() > 0:
-            edge = perm.index_select(0, edge)
-        _collect(values, self.of_edges, edge)
-        if 'e_id' not in values:
-            values['e_id'] = edge
-
-    def copy(self, parent: Any, values: Values) -> Any:
-        """Returns the store of a batch, like ``copy.copy``."""
-        out = object.__new__(type(self.store))
-        attributes = out.__dict__
-        attributes.update(self.store.__dict__)
-        attributes.pop('_cached_attr', None)
-        attributes['_parent'] = parent
-        attributes['_mapping'] = values
-        return out
-
-
-def _dimension(store: Any, key: str, value: Any) -> int | None:
-    """Returns the gathered dimension of an attribute, None if wide.
-
-    Wide attributes have many bytes a row, and go to reused memory.
-    """
-    dim: int = store._parent().__cat_dim__(key, value, store)
-    return None if dim == 0 and is_wide(value) else dim
-
-
-def _collect(
-    values: Values, attributes: list[tuple[str, int | None]], index: Tensor
-) -> None:
-    """Replaces attributes by their rows of some ids."""
-    for key, dim in attributes:
-        value = values[key]
-        if dim is None:
-            values[key] = take_rows(value, index)
-        elif isinstance(value, Tensor):
-            values[key] = value.index_select(dim, index)
-        else:  # an array; PyG raises the error for a list
-            values[key] = index_select(value, index, dim)
-
-
 class _Plan:
     """The plan of a graph.
 
     Args:
         data (Data or HeteroData): The graph.
-        stores (List[_StorePlan]): Its stores, except the global one.
+        stores (List[StorePlan]): Its stores, except the global one.
     """
 
-    def __init__(self, data: Any, stores: list[_StorePlan]):
+    def __init__(self, data: Any, stores: list[StorePlan]):
         self._data = data
         self._stores = [plan.store for plan in stores]
         # Each mapping with its keys and the ids of its values; an id is reused
@@ -259,24 +179,27 @@ class _Plan:
                 return False
         return True
 
-    def batch(self, loader: Any, out: Any, perm: Any) -> Any:
+    def batch(self, loader: Any, out: Any, perm: Any, late: LateKeys) -> Any:
         """Makes a batch of a sample; None if types differ."""
         raise NotImplementedError
 
 
 class _DataPlan(_Plan):
     def __init__(self, data: Data):
-        self._plan = _StorePlan(data._store, nodes=True, edges=True)
+        self._plan = StorePlan(data._store, nodes=True, edges=True)
         super().__init__(data, [self._plan])
 
     def _stores_of(self, data: Data) -> list[Any]:
         return [data._store]
 
-    def batch(self, loader: Any, out: SamplerOutput, perm: Any) -> Data:
+    def batch(
+        self, loader: Any, out: SamplerOutput, perm: Any, late: LateKeys
+    ) -> Data:
         plan = self._plan
         values = plan.mapping.copy()
         plan.add_nodes(values, out.node)
-        plan.add_edges(values, out.row, out.col, out.edge, perm)
+        ends = out.row, out.col
+        values = plan.add_edges(values, ends, out.edge, perm, late)
         for key in _COUNTS:
             _set(values, key, getattr(out, key))
         _set_inputs(loader, out.metadata, values, values, values)
@@ -289,11 +212,11 @@ class _DataPlan(_Plan):
 class _HeteroPlan(_Plan):
     def __init__(self, data: HeteroData):
         self._nodes = {
-            t: _StorePlan(store, nodes=True, edges=False)
+            t: StorePlan(store, nodes=True, edges=False)
             for t, store in data._node_store_dict.items()
         }
         self._edges = {
-            t: _StorePlan(store, nodes=False, edges=True)
+            t: StorePlan(store, nodes=False, edges=True)
             for t, store in data._edge_store_dict.items()
         }
         plans = *self._nodes.values(), *self._edges.values()
@@ -303,7 +226,9 @@ class _HeteroPlan(_Plan):
         nodes, edges = data._node_store_dict, data._edge_store_dict
         return [*nodes.values(), *edges.values()]
 
-    def batch(self, loader: Any, out: HeteroSamplerOutput, perm: Any) -> Any:
+    def batch(
+        self, loader: Any, out: HeteroSamplerOutput, perm: Any, late: LateKeys
+    ) -> Any:
         known = self._nodes.keys() >= out.node.keys()
         for of_edges in out.row, out.col, out.edge:
             known = known and self._edges.keys() >= of_edges.keys()
@@ -314,13 +239,12 @@ class _HeteroPlan(_Plan):
             values[node_type] = of_type = plan.mapping.copy()
             plan.add_nodes(of_type, _of_type(out.node, node_type))
         for t, plan in self._edges.items():
-            values[t] = of_type = plan.mapping.copy()
-            plan.add_edges(
-                of_type,
-                _of_type(out.row, t),
-                _of_type(out.col, t),
+            values[t] = plan.add_edges(
+                plan.mapping.copy(),
+                (_of_type(out.row, t), _of_type(out.col, t)),
                 _of_type(out.edge, t),
                 None if perm is None else perm.get(t),
+                late,
             )
         for key in _COUNTS:
             for t, value in (getattr(out, key) or {}).items():

@@ -13,13 +13,17 @@ from torch_gsample.loader.prefetch import in_prefetch_thread
 from torch_gsample.samplers.neighbor.node_wise import NeighborSampler
 
 
-def add_blocks(batch: Any, is_known: bool) -> None:
+def add_blocks(
+    batch: Any, is_known: bool, reads: set[Any] | None = None
+) -> None:
     """Sets ``batch.blocks``, if its nodes and edges are in the order of hops.
 
     Args:
         batch (Data or HeteroData): A batch.
         is_known (bool): Whether the sampler guarantees the order; otherwise
             edges are checked.
+        reads (Set, optional): Has :obj:`'blocks'` if a layer has read those
+            of an earlier batch, which adds it.
     """
     if isinstance(batch, Data):
         own = batch._store
@@ -58,9 +62,11 @@ def add_blocks(batch: Any, is_known: bool) -> None:
         lengths.add(1 + len(made.counts[2]))
     if len(lengths) != 1:
         return
-    blocks = Blocks(edges, nodes)
+    blocks = Blocks(edges, nodes, reads)
     # In the training thread, the first layer that reads them computes them.
-    ahead = in_prefetch_thread() or get_worker_info() is not None
+    # Workers do not know what layers read.
+    ahead = in_prefetch_thread() and (reads is None or 'blocks' in reads)
+    ahead = ahead or get_worker_info() is not None
     if ahead and sum(sum(e.counts[2]) for e in edges.values()) >= EAGER:
         blocks.prepare()
     # Its kind of attribute was not queried yet: nothing is cached.
@@ -128,12 +134,19 @@ def drop_stale(batch: Any) -> Any:
     Args:
         batch (Data or HeteroData): The result of a user's transform.
     """
-    if isinstance(batch, (Data, HeteroData)) and 'blocks' in batch:
-        stores = {store._key: store for store in batch.edge_stores}
-        known = batch.blocks.edges
-        if stores.keys() != known.keys() or not all(
-            known[key].has(store.get('edge_index'))
+    if isinstance(batch, Data):
+        own, stores = batch._store, {None: batch._store}
+    elif isinstance(batch, HeteroData):
+        own, stores = batch._global_store, batch._edge_store_dict
+    else:
+        return batch
+    blocks = own.get('blocks')
+    if blocks is not None and not (
+        stores.keys() == blocks.edges.keys()
+        and all(
+            blocks.edges[key].has(store.get('edge_index'))
             for key, store in stores.items()
-        ):
-            del batch.blocks
+        )
+    ):
+        del own.blocks
     return batch

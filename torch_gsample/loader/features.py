@@ -106,12 +106,28 @@ def _wide_tensors(data: Any, store: Any) -> Iterator[tuple[str, Tensor]]:
 def is_wide(value: Any) -> bool:
     """Whether :func:`gather_rows` gathers a tensor fastest."""
     return (
+        _has_rows(value)
+        and value.dim() > 1
+        and value[:1].numel() * value.element_size() >= _WIDE
+    )
+
+
+def is_column(value: Any) -> bool:
+    """Whether it gathers many rows fastest, of one number each."""
+    return (
+        _has_rows(value)
+        and value[:1].numel() == 1
+        and value.element_size() in (4, 8)
+    )
+
+
+def _has_rows(value: Any) -> bool:
+    return (
         type(value) is Tensor
         and value.device.type == 'cpu'
-        and value.dim() > 1
+        and value.dim() > 0
         and value.is_contiguous()
         and not value.requires_grad
-        and value[:1].numel() * value.element_size() >= _WIDE
     )
 
 
@@ -134,7 +150,7 @@ def join_features(loader: Any, filter_fn: Any, out: Any) -> Any:
         batch = loader.planned.batch(loader, filter_fn, out)
         if batch is None:
             batch = _join(loader, filter_fn, out, padding)
-    add_blocks(batch, knows_order(loader))
+    add_blocks(batch, knows_order(loader), loader.planned.reads)
     if padding is None:
         add_adj_t(batch, loader.adj_t_values)
     if loader.transform is None:

@@ -10,10 +10,11 @@ from torch_gsample.ops import _check
 from torch_gsample.ops._gradient import register_gradient
 from torch_gsample.torch_private import below_autograd
 
-#: From this number of rows on, the operator is faster despite its overhead.
+#: From this number of rows of one number on, the operator is faster, despite
+#: its overhead.
 _MANY_ROWS = 4096
 
-#: Below this number of rows, torch is faster.
+#: Below this number of other rows, torch is faster.
 _FEW_ROWS = 64
 
 #: Dtypes that widen to float32 without a scale.
@@ -185,7 +186,8 @@ def take_rows(input: Tensor, index: Tensor) -> Tensor:
     Raises:
         IndexError: If an index is outside ``[0, num_rows)``.
     """
-    few = index.shape[0] < _FEW_ROWS
+    one = input.stride(0) == 1
+    few = index.shape[0] < (_MANY_ROWS if one else _FEW_ROWS)
     if few or input.requires_grad or index.dtype != torch.int64:
         return input.index_select(0, index)
     with below_autograd():

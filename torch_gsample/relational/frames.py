@@ -17,7 +17,9 @@ class TensorFrames:
 
     A transform for loaders: ``batch[table].tf`` replaces ``num``, ``cat`` and
     ``stamp``, as in RelBench's models (Hu et al., `"PyTorch Frame"
-    <https://arxiv.org/abs/2404.00776>`_). It needs PyTorch Frame.
+    <https://arxiv.org/abs/2404.00776>`_). Edges lose their times, because
+    RelBench's models take ``batch.time_dict`` for the times of rows. It needs
+    PyTorch Frame.
 
     Args:
         tables (RelationalData or TableFolder): The database.
@@ -63,6 +65,8 @@ class TensorFrames:
             store.tf = self.frame(
                 store._key, {k: store.pop(k, None) for k in self._kinds}
             )
+        for store in batch.edge_stores:
+            del store['time']  # if there are any
         return batch
 
     def frame(self, table: str, parts: dict[str, Tensor | None]) -> Any:

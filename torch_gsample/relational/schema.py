@@ -40,12 +40,15 @@ class TableSchema:
         time (str, optional): The column with the time from which a row exists.
         foreign_keys (Tuple[ForeignKey, ...]): Its foreign keys.
         files (Tuple[str, ...]): Its Parquet files, in a folder.
+        has_keys (bool): Whether a manifest names its keys; otherwise, they are
+            those that the database declares.
     """
 
     key: tuple[str, ...] = ()
     time: str | None = None
     foreign_keys: tuple[ForeignKey, ...] = ()
     files: tuple[str, ...] = field(default=(), compare=False)
+    has_keys: bool = field(default=True, compare=False, repr=False)
 
 
 def read_manifest(manifest: Any) -> dict[str, TableSchema]:
@@ -55,7 +58,8 @@ def read_manifest(manifest: Any) -> dict[str, TableSchema]:
         manifest (Dict or Path): ``{'tables': {name: {'key': ..., 'time': ...,
             'foreign_keys': {column: table}, 'file': ...}}}``, all optional. A
             key of several columns is a list; a foreign key of several is an
-            item ``{'columns': [...], 'table': ...}`` of a list.
+            item ``{'columns': [...], 'table': ...}`` of a list. A table
+            without ``key`` and ``foreign_keys`` has the declared ones.
 
     Raises:
         OSError: If the file cannot be read.
@@ -115,6 +119,7 @@ def _read_table(table: str, entry: Any) -> TableSchema:
         None if time is None else _text(time, f"'time' of table {table!r}"),
         _foreign_keys(table, entry.get('foreign_keys')),
         _names(entry.get('file'), f"'file' of table {table!r}"),
+        has_keys='key' in entry or 'foreign_keys' in entry,
     )
 
 
@@ -212,6 +217,26 @@ def _check_names(tables: Mapping[str, TableSchema]) -> None:
                         'in a manifest, or rename its columns or tables'
                     )
                 seen.add(own)
+
+
+def with_declared_keys(
+    tables: Mapping[str, TableSchema], declared: Mapping[str, TableSchema]
+) -> dict[str, TableSchema]:
+    """Returns a manifest's schemas with the declared keys, if it names none.
+
+    Args:
+        tables (Dict[str, TableSchema]): The schemas of the manifest.
+        declared (Dict[str, TableSchema]): Those of the database.
+    """
+    out = {}
+    for name, table in tables.items():
+        if not table.has_keys:
+            found = declared[name].foreign_keys
+            keys = tuple(key for key in found if key.table in tables)
+            own = declared[name].key
+            table = replace(table, key=own, foreign_keys=keys)
+        out[name] = replace(table, has_keys=True)
+    return out
 
 
 def same_case(

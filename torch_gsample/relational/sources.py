@@ -16,6 +16,7 @@ from torch_gsample.relational.schema import (
     TableSchema,
     read_manifest,
     same_case,
+    with_declared_keys,
 )
 from torch_gsample.relational.sqlite_tables import copy_sqlite
 from torch_gsample.storage.duckdb_errors import duckdb_errors
@@ -244,7 +245,7 @@ def _replaced(
                 f'from_tables: table {name!r} of the manifest must exist '
                 f'(there are {sorted(declared)[:20]})'
             )
-    return declared if known is None else known
+    return declared if known is None else with_declared_keys(known, declared)
 
 
 def _open_duckdb(

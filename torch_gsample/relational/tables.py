@@ -46,6 +46,11 @@ class RelationalData:
     time_kind: str | None
     keys: dict[str, Any] = field(repr=False, default_factory=dict)
 
+    def __repr__(self) -> str:
+        rows = (f'{t}={self.data[t].num_nodes}' for t in self.schema)
+        keys = sum(len(t.foreign_keys) for t in self.schema.values())
+        return f'RelationalData({", ".join(rows)}, foreign_keys={keys})'
+
     def keys_of(self, table: str, rows: Tensor) -> list[Any]:
         """Returns the keys of rows, as tuples if they have several columns.
 
@@ -128,7 +133,8 @@ def from_tables(
             ``manifest.json``; or the Parquet file(s) of each table.
         manifest (Dict or Path, optional): The tables to read, with their keys
             and times, instead of the declared ones; see :func:`read_manifest`.
-            A database declares no times.
+            A database declares no times. A table for which it names no keys
+            has the declared ones.
         memory_limit (int or str, optional): Memory of DuckDB.
         max_categories (int, optional): Text columns with more distinct values
             are skipped.

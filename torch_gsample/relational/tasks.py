@@ -1,5 +1,6 @@
 """Prediction tasks: rows, times and labels."""
 
+import warnings
 from dataclasses import dataclass
 
 import torch
@@ -11,6 +12,7 @@ from torch_gsample.relational.inputs import (
     read_column,
     row_times,
 )
+from torch_gsample.relational.tables import RelationalData
 from torch_gsample.relational.times import NEVER
 from torch_gsample.relational.values import NULLS, Values
 
@@ -167,6 +169,11 @@ def check_rows(
             f'{sorted(tables.schema)[:20]})'
         )
     for what, value in ((name, row), ('time', time)):
+        if not isinstance(value, Tensor):
+            raise TypeError(
+                f"RelationalLoader: '{what}' must be a tensor of int64 (got "
+                f'{type(value).__name__})'
+            )
         if value.dtype != torch.int64 or value.shape != (len(row),):
             raise TypeError(
                 f"RelationalLoader: '{what}' must be int64 of shape "
@@ -180,6 +187,7 @@ def check_rows(
             f"RelationalLoader: '{name}' must be in [0, {count}) (got "
             f'{int(row[i])} in item {i})'
         )
+    _warn_if_early(tables, time)
     if times is None:
         return
     late = times[row] > time
@@ -189,4 +197,20 @@ def check_rows(
             f"RelationalLoader: '{name}' must not be later than 'time' (row "
             f'{int(row[i])} of table {table!r} has time '
             f'{int(times[row[i]])}, item {i} has {int(time[i])})'
+        )
+
+
+def _warn_if_early(tables: Tables, time: Tensor) -> None:
+    """Warns if no table has a row as early as a task, as by a wrong unit."""
+    if not isinstance(tables, RelationalData) or not time.numel():
+        return
+    known = [row_times(tables, table) for table in tables.schema]
+    firsts = [int(x.min()) for x in known if x is not None and x.numel()]
+    if firsts and int(time.max()) < min(firsts):
+        unit = '' if tables.time_kind == 'integer' else ' microseconds'
+        warnings.warn(
+            "RelationalLoader: all rows with times are later than 'time', "
+            f'so batches have none (the last is {int(time.max())}, the first '
+            f'row has {min(firsts)}{unit})',
+            stacklevel=5,
         )

@@ -121,5 +121,6 @@ def check_alike(times: dict[str, Any]) -> None:
         both = ', '.join(f'{k} in {t!r}' for k, t in tables.items())
         raise ValueError(
             f'from_tables: times of all tables must be of one kind: integers, '
-            f'timestamps without a zone or timestamps with one (got {both})'
+            f'timestamps without a zone or timestamps with one (got {both}); '
+            'convert one of them by SQL'
         )

@@ -23,10 +23,12 @@ class Times:
     Args:
         given (bool): Whether sampling is temporal.
         node (Dict[NodeType, torch.Tensor]): int64 ``[num_nodes]``.
+        edge_attr (str, optional): The attribute with times of edges.
     """
 
     given: bool = False
     node: dict[Any, Tensor] = field(default_factory=dict)
+    edge_attr: str | None = None
 
     def of_seeds(
         self, seeds: dict[Any, Tensor], times: dict[Any, Tensor | None]
@@ -112,6 +114,7 @@ def read_times(
             f"attributes, but '{name}' is not {level}-level attribute"
         )
     times.given = True
+    times.edge_attr = edge_attr if edge_time else None
     edge_times = {
         t: _integer(edge_attr, time.view(-1)) for t, time in edge_time.items()
     }

@@ -30,6 +30,8 @@ class KeyedSampler(BaseSampler):
             in all batches of an epoch.
     """
 
+    #: The attribute with the times of edges, if there is one.
+    edge_time_attr: str | None = None
     _negatives: Any = None
     _warned = False
 

@@ -211,6 +211,7 @@ class NeighborSampler(DrawnNeighbors):
         if sample_direction == 'backward':
             graph = graph.transpose()
         self._times, graph = read_times(data, graph, time_attr, is_sorted)
+        self.edge_time_attr = self._times.edge_attr
         induced = self.subgraph_type == SubgraphType.induced
         self.interval.check(graph, time_attr, time_window, induced)
         self.graph = read_weights(data, graph, weight_attr)

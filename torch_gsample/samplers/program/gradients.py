@@ -155,7 +155,9 @@ def _parts(value: Any) -> list[Any]:
         disk = value._disk
         return [value.value] if disk is None else disk.operands()
     if isinstance(value, (Data, HeteroData)):
-        return [store.to_dict() for store in value.stores]
+        # Values that are gathered later, integers, stay so.
+        stores = [store._mapping for store in value.stores]
+        return [x for store in stores for x in dict.values(store)]
     if isinstance(value, Mapping):
         return [*value.values()]
     if isinstance(value, (list, tuple)):

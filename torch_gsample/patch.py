@@ -131,8 +131,8 @@ def patch_pyg(layers: bool = False) -> Patch:
             is called with the edges of a batch. The first batch runs unfused.
             If the script reads only the seeds' rows of the outputs, layers
             compute blocks from the third batch on. With other edges, such as
-            those of a whole graph, the layers of a module are fused after its
-            first call. A report is printed.
+            those of a whole graph, the layers of a module are fused at its
+            second call. A report is printed.
 
     Returns:
         Patch: A context manager; ``undo()`` or its exit ends the patch.

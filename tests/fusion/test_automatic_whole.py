@@ -6,6 +6,7 @@ import warnings
 import pytest
 import torch
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 from torch_geometric.loader import DataLoader
 from torch_geometric.nn import GCN, GATConv, HeteroConv, SAGEConv
 
@@ -232,3 +233,35 @@ def test_models_can_be_scripted_afterwards(fusion):
     script = torch.jit.script(model)
     out = script(data.x, data.edge_index)
     assert torch.allclose(out, want, atol=1e-6)
+
+
+class Checkpointed(Hand):
+    """Each layer in a checkpoint, which the backward pass repeats."""
+
+    reentrant = False
+
+    def forward(self, x, edge_index):
+        for conv in self.convs:
+            x = checkpoint(
+                conv, x, edge_index, use_reentrant=self.reentrant
+            ).relu()
+        return self.lin(x)
+
+
+class Reentrant(Checkpointed):
+    reentrant = True
+
+
+@pytest.mark.parametrize('kind', [Checkpointed, Reentrant])
+def test_calls_that_a_checkpoint_repeats(kind):
+    model, data = kind(), graph(torch.float32)
+    x = data.x.requires_grad_()
+    want = gradients(model, x, data.edge_index)
+    fusion = AutomaticFusion(min_nodes=250)
+    for _ in range(3):
+        found = gradients(model, x, data.edge_index)
+        for p, q in zip(found, want, strict=True):
+            assert torch.allclose(p, q, atol=1e-6)
+    assert len(layers_of(model)) == 3
+    fusion.undo()
+    assert type(model.convs[0]) is SAGEConv

@@ -25,7 +25,7 @@ from torch_gsample.fusion.modules import FusedLayer, FusedModel
 from torch_gsample.fusion.report import print_report
 from torch_gsample.fusion.watched_rows import Reads, watched_rows
 from torch_gsample.loader.batch_edge_index import READERS, marked_edges
-from torch_gsample.torch_private import tree_map
+from torch_gsample.torch_private import is_in_backward, tree_map
 
 
 class _Inside(threading.local):
@@ -61,8 +61,9 @@ class _Known:
         self.thread: Any = None
         #: Reads its keyword arguments.
         self.hook: Any = None
-        #: The state of its layers if only these are fused, and whether it was
-        #: reported.
+        #: Whether a layer had a large result without edges of a batch, and the
+        #: state of its layers once they are fused for such calls.
+        self.is_large = False
         self.whole: State | None = None
         self.is_reported = False
 
@@ -83,7 +84,7 @@ class AutomaticFusion:
     rows from the third on. Otherwise, only its layers are fused.
 
     The layers of a model that is called with other edges, such as those of a
-    whole graph, are fused after its first call.
+    whole graph, are fused at its second call.
 
     It applies to all threads; calls are tracked per thread.
 
@@ -123,8 +124,11 @@ class AutomaticFusion:
         known = self._candidate(module)
         if known is None:
             return
-        if self._inside.outer in (None, module):
+        if self._inside.outer in (None, module) and not is_in_backward():
             self._inside.outer, self._inside.is_large = module, False
+            if known.is_large and known.whole is None and not known.is_done:
+                with self._lock:
+                    _fuse_whole(module, known, self._min_nodes)
         if self._begin(module, known, args):
             return
         if module not in self._inside.hooked:
@@ -227,16 +231,22 @@ class AutomaticFusion:
         return tree_map(watch, out)
 
     def _see_result(self, module: nn.Module, out: Any) -> None:
-        """Fuses the layers of a module after a call with a large graph."""
+        """Notes whether a module was called with a large graph.
+
+        Its layers are fused at the next call: a checkpoint repeats this one.
+        """
         inside = self._inside
         if isinstance(module, MessagePassing) and not inside.is_large:
             inside.is_large = _num_rows(out) >= self._min_nodes
-        if inside.outer is module:
-            inside.outer = None
-            known = self._known.get(module)
-            if inside.is_large and known is not None and not known.is_done:
-                with self._lock:
-                    _see_whole(module, known, self._min_nodes)
+        if inside.outer is not module:
+            return
+        inside.outer = None
+        known = self._known.get(module)
+        if inside.is_large and known is not None:
+            known.is_large = True
+            if known.whole is not None and not known.is_reported:
+                known.is_reported = True
+                print_report(known.whole)
 
     def _is_fused(self, module: nn.Module) -> bool:
         """Whether a module is fused, and not only for whole graphs."""
@@ -271,17 +281,14 @@ def _is_left(module: nn.Module, known: _Known) -> bool:
     return bool(reason)
 
 
-def _see_whole(module: nn.Module, known: _Known, min_nodes: int) -> None:
-    """Fuses the layers of a module, and reports it after the next call."""
-    if known.whole is not None:
-        if not known.is_reported:
-            known.is_reported = True
-            print_report(known.whole)
-        return
-    if _is_left(module, known) or any(
-        isinstance(part, FusedLayer) for part in module.modules()
+def _fuse_whole(module: nn.Module, known: _Known, min_nodes: int) -> None:
+    """Fuses the layers of a module, unless others have fused a part of it."""
+    if (
+        known.whole is not None
+        or _is_left(module, known)
+        or any(isinstance(part, FusedLayer) for part in module.modules())
     ):
-        return  # others have fused a part of it
+        return
     known.whole = _new_state(module, min_nodes)
     known.whole.is_whole = True
     fuse_layers(module, known.whole)

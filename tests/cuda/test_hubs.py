@@ -13,6 +13,7 @@ from torch_gsample.codegen import pieces, run_cuda
 from torch_gsample.codegen.cuda import cuda_kernel
 from torch_gsample.codegen.pieces import stages_of
 from torch_gsample.vertex.kernels import layouts
+from torch_gsample.vertex.kernels.operator import fused_units
 
 #: Softmax, maxima and means, draws, gradients of edges.
 DTYPES = {
@@ -27,7 +28,15 @@ def short_pieces():
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(pieces, 'PIECE', PIECE)
         patched.setattr(layouts, '_SMALL', 0)  # hubs come first in an order
+        forget_kernels()
         yield
+    forget_kernels()
+
+
+def forget_kernels():
+    """Drops compiled kernels, whose pieces have another size."""
+    for fused in list(fused_units.values()):
+        fused._kernels.clear()
 
 
 @pytest.fixture(scope='module')

@@ -102,7 +102,7 @@ class GATv2Conv(nn.GATv2Conv):
         """
         pair = read_ends(x, edge_index)
         edge_attr = read_edges(edge_attr, edge_index)
-        edges = read_pattern(edge_index, self, pair)
+        edges = read_pattern(edge_index, self, edge_attr, pair)
         if (
             return_attention_weights is not None
             or pair[1] is None

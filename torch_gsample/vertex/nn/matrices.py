@@ -72,7 +72,9 @@ def _with_loops(
     return found
 
 
-def read_pattern(graph: Any, layer: Any, pair: tuple[Any, Any]) -> Any:
+def read_pattern(
+    graph: Any, layer: Any, edge_attr: Any, pair: tuple[Any, Any]
+) -> Any:
     """Returns the edges of a sparse matrix of weights, which PyG ignores.
 
     Other graphs are returned as they are, as are matrices of edge features.
@@ -80,9 +82,11 @@ def read_pattern(graph: Any, layer: Any, pair: tuple[Any, Any]) -> Any:
     Args:
         graph (Any): The argument ``edge_index``.
         layer (MessagePassing): A layer, which may have features of edges.
+        edge_attr (Any): The features of edges, if any.
         pair (Tuple): The features of sources and of destinations.
     """
-    if layer.edge_dim is not None or any(x is None for x in pair):
+    has_features = layer.edge_dim is not None or edge_attr is not None
+    if has_features or any(x is None for x in pair):
         return graph
     found = _read(graph, *pair)
     if found is None or (found[1] is not None and found[1].dim() > 1):

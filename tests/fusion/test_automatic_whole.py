@@ -6,7 +6,6 @@ import warnings
 import pytest
 import torch
 from torch import nn
-from torch.utils.checkpoint import checkpoint
 from torch_geometric.loader import DataLoader
 from torch_geometric.nn import GCN, GATConv, HeteroConv, SAGEConv
 
@@ -18,7 +17,7 @@ from tests.fusion.models import (
     graph,
     typed_graph,
 )
-from tests.fusion.test_wrappers import Encoder
+from tests.fusion.test_wrappers import Checkpoints, Encoder, Reentrant
 from torch_gsample import cli, fuse
 from torch_gsample.fusion import AutomaticFusion
 from torch_gsample.fusion.modules import FusedLayer, FusedModel
@@ -235,24 +234,7 @@ def test_models_can_be_scripted_afterwards(fusion):
     assert torch.allclose(out, want, atol=1e-6)
 
 
-class Checkpointed(Hand):
-    """Each layer in a checkpoint, which the backward pass repeats."""
-
-    reentrant = False
-
-    def forward(self, x, edge_index):
-        for conv in self.convs:
-            x = checkpoint(
-                conv, x, edge_index, use_reentrant=self.reentrant
-            ).relu()
-        return self.lin(x)
-
-
-class Reentrant(Checkpointed):
-    reentrant = True
-
-
-@pytest.mark.parametrize('kind', [Checkpointed, Reentrant])
+@pytest.mark.parametrize('kind', [Checkpoints, Reentrant])
 def test_calls_that_a_checkpoint_repeats(kind):
     model, data = kind(), graph(torch.float32)
     x = data.x.requires_grad_()

@@ -7,10 +7,7 @@ from torch_geometric import nn
 from torch_geometric.typing import OptTensor
 
 from torch_gsample.block import Block
-from torch_gsample.vertex.nn.fusible import (
-    is_fusible,
-    left_to_pyg,
-)
+from torch_gsample.vertex.nn.fusible import is_fusible, left_to_pyg
 from torch_gsample.vertex.nn.gcn_conv import Propagation
 from torch_gsample.vertex.nn.matrices import read_weights
 
@@ -56,7 +53,7 @@ class APPNP(nn.APPNP):
         """
         dropout = self.dropout > 0 and self.training
         loop = float(self.add_self_loops and self.normalize)
-        edges, weight, looped = read_weights(edge_index, edge_weight, x, loop)
+        edges, weight, loop = read_weights(edge_index, edge_weight, x, loop)
         if (
             dropout
             or self.cached
@@ -70,8 +67,6 @@ class APPNP(nn.APPNP):
                     'messages (got a Block)'
                 )
             return left_to_pyg(self, nn.APPNP, x, edge_index, edge_weight)
-        if looped:
-            loop = 0.0
         out = x
         for graph in self._graphs(edges):
             if isinstance(graph, Block):

@@ -219,7 +219,7 @@ class GCNConv(nn.GCNConv):
         if isinstance(edge_index, Block):
             x, _ = edge_index.pair(x)
         loop = (2.0 if self.improved else 1.0) * self.add_self_loops
-        edges, weight, looped = read_weights(edge_index, edge_weight, x, loop)
+        edges, weight, loop = read_weights(edge_index, edge_weight, x, loop)
         if (
             self.cached
             or (weight is not None and weight.dim() != 1)
@@ -230,8 +230,6 @@ class GCNConv(nn.GCNConv):
             return left_to_pyg(self, nn.GCNConv, x, edge_index, edge_weight)
         if weight is None:  # only loops among weights count twice
             loop = float(self.add_self_loops)
-        if looped:
-            loop = 0.0
         dtype = x.dtype  # under autocast, the product has another one
         x = self.lin(x)
         propagate = Propagation(edges, weight, x, dtype, self.normalize, loop)

@@ -25,8 +25,8 @@ def _read(graph: Any, *features: Any) -> tuple[Tensor, Tensor | None] | None:
 
 def read_weights(
     graph: Any, weight: Tensor | None, x: Any, loop: float
-) -> tuple[Any, Tensor | None, bool]:
-    """Returns edges, their weights, and whether loops are among them.
+) -> tuple[Any, Tensor | None, float]:
+    """Returns edges, their weights, and the weight of loops to add to them.
 
     Those of a sparse matrix are its elements. Only if it has loops, those that
     a layer adds are among the edges: PyG adds loops to those of a matrix of
@@ -41,15 +41,15 @@ def read_weights(
     """
     found = _read(graph, x, x)
     if found is None:
-        return graph, weight, False
+        return graph, weight, loop
     edges, values = found
     if values is None:
         values = x.new_ones(edges.shape[1])
     if not loop or values.dim() > 1 or not has_loops(edges):
-        return edges, values, False
+        return edges, values, loop
     edges, kept = _with_loops(edges, len(x), isinstance(graph, SparseTensor))
     values = values if kept is None else values[kept]
-    return edges, torch.cat([values, values.new_full((len(x),), loop)]), True
+    return edges, torch.cat([values, values.new_full((len(x),), loop)]), 0.0
 
 
 def _with_loops(

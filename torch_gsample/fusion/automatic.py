@@ -14,10 +14,11 @@ from torch.nn.modules.module import (
 from torch_geometric.nn.conv import MessagePassing
 
 from torch_gsample.fusion.calls import State, current
+from torch_gsample.fusion.classes import known_of
 from torch_gsample.fusion.model import (
     MIN_NODES,
+    fuse_blocks,
     fuse_layers,
-    fuse_model,
     unfuse,
     why_not,
 )
@@ -196,15 +197,18 @@ class AutomaticFusion:
             known.thread is threading.current_thread()
             or not known.thread.is_alive()
         ):
-            reason = known.reads.reason
-            state = _new_state(module, self._min_nodes)
+            reason, state = known.reads.reason, known.whole
+            if state is None or not _has_state(module, state):
+                state = _new_state(module, self._min_nodes)
+                unfuse(module)
+                fuse_layers(module, state)
             if reason:
                 state.refused = dict.fromkeys((False, True), reason)
-            unfuse(module)
-            known.whole = None
+            # Other threads may run layers that are fused: they stay so.
+            state.is_whole, known.whole = False, None
             # The hook ends last: without it, parts of a model that is not
             # fused would be models in other threads.
-            fuse_model(module, state)
+            fuse_blocks(module, state)
             known.end()
             if reason:
                 print_report(state)
@@ -292,6 +296,12 @@ def _fuse_whole(module: nn.Module, known: _Known, min_nodes: int) -> None:
     known.whole = _new_state(module, min_nodes)
     known.whole.is_whole = True
     fuse_layers(module, known.whole)
+
+
+def _has_state(module: nn.Module, state: State) -> bool:
+    """Whether no part of a module was fused again with another state."""
+    layers = [m for m in module.modules() if isinstance(m, FusedLayer)]
+    return all(known_of(m)[0] is state for m in layers)
 
 
 def _new_state(module: nn.Module, min_nodes: int) -> State:

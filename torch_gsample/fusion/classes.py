@@ -107,9 +107,10 @@ def change_class(
             if isinstance(own, types.FunctionType):
                 fields[name] = _with_signature(name, own)
         READERS.add(known)
+    # Other threads may call the module as soon as its class has changed.
+    module.__dict__[f'_gsample_{role}'] = known
     # One class per module, as some modules modify their class.
     module.__class__ = type(known_base.__name__, (kind, known_base), fields)
-    module.__dict__[f'_gsample_{role}'] = known
     return module
 
 

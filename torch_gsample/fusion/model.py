@@ -130,26 +130,10 @@ nodes
     if isinstance(model, FusedModel) and type(model).role == 'model':
         return Fusion(model, known_of(model))
     state = State(min_nodes, statistics, verbose, type(model).__name__)
-    fuse_model(model, state)
-    return Fusion(model, state)
-
-
-def fuse_model(model: nn.Module, state: State) -> None:
-    """Fuses a model, and not its fused parts.
-
-    Args:
-        model (torch.nn.Module): The model.
-        state (State): Its state, to which the layers are added.
-    """
-    for module in list(model.modules()):
-        if isinstance(module, FusedModel):
-            unfuse(module)
+    unfuse(model)
     fuse_layers(model, state)
-    if state.statistics == 'computed':
-        for norm in list(_norms(model)):
-            change_class(norm, 'norm', state)
-    leave_trimming_to_blocks()
-    change_class(model, 'model', state)
+    fuse_blocks(model, state)
+    return Fusion(model, state)
 
 
 def fuse_layers(model: nn.Module, state: State) -> None:
@@ -169,6 +153,22 @@ def fuse_layers(model: nn.Module, state: State) -> None:
         change_class(module, 'layer', (state, layer), ours, type(module))
     for product in typed_products_of(model):
         change_class(product, 'product', state)
+
+
+def fuse_blocks(model: nn.Module, state: State) -> None:
+    """Makes a model with fused layers compute the blocks of its batches.
+
+    Other threads may run these layers meanwhile.
+
+    Args:
+        model (torch.nn.Module): A model whose layers are fused.
+        state (State): The state that it shares with them.
+    """
+    if state.statistics == 'computed':
+        for norm in list(_norms(model)):
+            change_class(norm, 'norm', state)
+    leave_trimming_to_blocks()
+    change_class(model, 'model', state)
 
 
 def unfuse(model: nn.Module) -> None:

@@ -17,7 +17,7 @@ from tests.fusion.models import Hand, batches, graph
 from tests.fusion.test_exact import unmarked
 from torch_gsample import cli, patch_pyg, vertex
 from torch_gsample.fusion import AutomaticFusion
-from torch_gsample.fusion.modules import FusedModel
+from torch_gsample.fusion.fused_model import FusedModel
 from torch_gsample.fusion.rows import FirstRows
 from torch_gsample.loader.batch_edge_index import READERS
 
@@ -157,6 +157,41 @@ def test_the_outermost_module_is_the_model(by_name, fusion, samples):
         assert torch.allclose(out, want[: batch.batch_size], atol=1e-6)
     assert isinstance(model, FusedModel)
     assert not isinstance(model.model, FusedModel)
+
+
+@pytest.mark.parametrize('first', ['whole', 'part'])
+def test_a_part_of_a_model_may_be_a_model_too(first, fusion, samples):
+    whole, part = Named(), Hand()
+    whole.model = part
+
+    def train():
+        return [whole(batch) for batch in samples]
+
+    def encode():
+        return [scores(part, batch) for batch in samples]
+
+    calls = [train, encode] if first == 'whole' else [encode, train]
+    for call in calls:
+        for out, batch in zip(call(), samples, strict=True):
+            out[: batch.batch_size].sum()
+    for call in (train, encode):  # each has its own plan
+        for out, batch in zip(call(), samples, strict=True):
+            assert isinstance(out, FirstRows)
+            want = part(batch.x, batch.edge_index.plain)[: batch.batch_size]
+            assert torch.allclose(out[: batch.batch_size], want, atol=1e-6)
+
+
+@pytest.mark.parametrize('by_name', [False, True])
+def test_all_rows_of_a_model_with_a_fused_part_can_be_read(
+    by_name, fusion, samples
+):
+    whole = Named()
+    for batch in samples:
+        scores(whole.model, batch)[: batch.batch_size].sum()
+    for batch in samples:
+        out = whole(batch=batch) if by_name else whole(batch)
+        want = whole.model(batch.x, batch.edge_index.plain)
+        assert torch.allclose(out.sum(), want.sum(), rtol=1e-4)
 
 
 def test_wrapped_models_are_fused_inside(fusion, samples):

@@ -11,7 +11,8 @@ import torch
 
 from tests.fusion.models import Hand, batches, graph
 from torch_gsample.fusion import AutomaticFusion, fuse
-from torch_gsample.fusion.modules import FusedLayer, FusedModel
+from torch_gsample.fusion.fused_model import FusedModel
+from torch_gsample.fusion.modules import FusedLayer
 
 NUM_THREADS = 4
 
@@ -53,6 +54,35 @@ def test_threads_may_call_a_model_first_at_once(by_name, samples, small_steps):
         fusion.undo()
         hooks = [m._forward_pre_hooks for m in model.modules()]
         assert not any(hooks)
+
+
+def test_threads_may_call_a_model_and_its_part(samples, small_steps):
+    for _ in range(20):
+        fusion, part = AutomaticFusion(min_nodes=0), Hand()
+        model = torch.nn.Sequential()
+        model.part = part
+        model.forward = lambda x, edges, part=part: part(x, edges) * 2
+        want = [part(b.x, b.edge_index.plain).detach() for b in samples]
+        begin = threading.Barrier(NUM_THREADS)
+
+        def call(first, model=model, part=part, want=want, begin=begin):
+            begin.wait()
+            for i in range(first, first + 5):
+                batch, expected = samples[i % 5], want[i % 5]
+                edges = batch.edge_index
+                if i % 3 == 0:
+                    out = model(batch.x, edges.plain) / 2
+                    assert torch.allclose(out, expected, atol=1e-5)
+                    continue
+                out = part(batch.x, edges)
+                if i % 3 == 1:
+                    out = model(batch.x, edges) / 2
+                n = batch.batch_size
+                assert torch.allclose(out[:n], expected[:n], atol=1e-5)
+
+        with ThreadPoolExecutor(NUM_THREADS) as pool:
+            list(pool.map(call, range(NUM_THREADS)))
+        fusion.undo()
 
 
 def test_the_rows_that_a_thread_reads_later_count(samples):

@@ -20,7 +20,8 @@ from tests.fusion.models import (
 from tests.fusion.test_wrappers import Checkpoints, Encoder, Reentrant
 from torch_gsample import cli, fuse
 from torch_gsample.fusion import AutomaticFusion
-from torch_gsample.fusion.modules import FusedLayer, FusedModel
+from torch_gsample.fusion.fused_model import FusedModel
+from torch_gsample.fusion.modules import FusedLayer
 from torch_gsample.fusion.rows import FirstRows
 
 SCRIPT = """

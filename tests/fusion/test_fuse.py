@@ -27,7 +27,7 @@ from tests.fusion.models import (
 from tests.fusion.test_exact import unmarked
 from tests.vertex.test_memory import Live
 from torch_gsample import fuse, unfuse, vertex
-from torch_gsample.fusion import modules, record
+from torch_gsample.fusion import fused_model, record
 from torch_gsample.fusion.rows import FirstRows
 from torch_gsample.loader import NeighborLoader
 from torch_gsample.loader.batch_edge_index import READERS, BatchEdgeIndex
@@ -306,13 +306,13 @@ def test_no_thread_sees_what_planning_perturbs(batch, monkeypatch):
 
 @pytest.mark.filterwarnings('ignore:fuse. Hand runs on whole batches')
 def test_no_thread_plans_what_another_one_refused(batch, monkeypatch):
-    calls, make_plan = [], modules.make_plan
+    calls, make_plan = [], fused_model.make_plan
 
     def plan(*args):
         calls.append(args)
         make_plan(*args)
 
-    monkeypatch.setattr(modules, 'make_plan', plan)
+    monkeypatch.setattr(fused_model, 'make_plan', plan)
     model = fused(Hand('mean'))
     want = call(unfused(model), batch)[: batch.batch_size]
     for x in in_threads(model, batch):

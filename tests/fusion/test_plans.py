@@ -10,7 +10,7 @@ from torch_geometric.utils import degree
 
 from tests.fusion.models import WIDTH, Hand, batches, graph, typed_graph
 from torch_gsample import fuse, unfuse
-from torch_gsample.fusion import levels, modules
+from torch_gsample.fusion import fused_model, levels
 from torch_gsample.fusion.calls import Step
 from torch_gsample.fusion.forms import Beyond, beyond
 
@@ -158,7 +158,7 @@ def test_sources_of_another_type_are_not_those_that_a_layer_computes():
 
 
 def test_plans_are_few(monkeypatch):
-    monkeypatch.setattr(modules, '_MOST_PLANS', 1)
+    monkeypatch.setattr(fused_model, '_MOST_PLANS', 1)
     data = graph()
     model = Hand('', 1, lambda *_: pyg.SGConv(W, W, 2)).double()
     fuse(model, min_nodes=0, verbose=False)

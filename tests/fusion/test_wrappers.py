@@ -242,6 +242,28 @@ def test_a_forward_that_encodes_is_one_call(samples):
     )
 
 
+@pytest.mark.parametrize('first', ['forward', 'encode'])
+@pytest.mark.filterwarnings('error:fuse')
+def test_each_method_has_a_plan(first, samples):
+    """As a script that trains by one, and evaluates by the other."""
+    model, batch = Links(), samples[0]
+    links = torch.arange(batch.batch_size).view(2, -1)
+    args, size = (batch.x, batch.edge_index), batch.batch_size
+    want = model.encode(batch.x, batch.edge_index.plain)[:size]
+    fusion = fuse(model, min_nodes=0, verbose=False)
+    calls = [lambda m: m(*args, links), lambda m: m.encode(*args)]
+    for call in calls if first == 'forward' else calls[::-1]:
+        call(model)
+    for each in (model, copy.deepcopy(model)):
+        assert torch.allclose(calls[0](each), each.decode(want, links))
+        z = calls[1](each)
+        assert len(z) == size
+        assert torch.allclose(z[:size], want, atol=1e-6)
+    assert fusion.report().count('computes the seeds') == 2
+    other = 'encode' if first == 'forward' else 'forward'
+    assert f'Links.{other}: 3 of 3 layers fused, blocks' in fusion.report()
+
+
 class Encoder(nn.Module):
     """Two layers that TorchScript can compile."""
 

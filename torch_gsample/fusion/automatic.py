@@ -14,7 +14,7 @@ from torch.nn.modules.module import (
 from torch_geometric.nn.conv import MessagePassing
 
 from torch_gsample.fusion.calls import State, current
-from torch_gsample.fusion.classes import known_of
+from torch_gsample.fusion.fused_model import FusedModel
 from torch_gsample.fusion.model import (
     MIN_NODES,
     fuse_blocks,
@@ -22,7 +22,7 @@ from torch_gsample.fusion.model import (
     unfuse,
     why_not,
 )
-from torch_gsample.fusion.modules import FusedLayer, FusedModel
+from torch_gsample.fusion.modules import FusedLayer
 from torch_gsample.fusion.report import print_report
 from torch_gsample.fusion.watched_rows import Reads, watched_rows
 from torch_gsample.loader.batch_edge_index import READERS, marked_edges
@@ -143,12 +143,14 @@ class AutomaticFusion:
                     )
             self._inside.hooked.add(module)
             self._inside.module = module
+            current.is_whole = True
 
     def enter_named(self, module: nn.Module, values: Any) -> None:
         """Handles a module's call by its keyword arguments."""
         inside = self._inside
         if inside.module is module and inside.edges is None:
             inside.module = None  # this call has the hook
+            current.is_whole = False
         known = self._candidate(module)
         if known is None or self._begin(module, known, values):
             return
@@ -179,6 +181,8 @@ class AutomaticFusion:
             return False
         inside = self._inside
         inside.module, inside.edges, inside.outer = module, edges, None
+        # Also the call in which it is fused, which began without its class.
+        current.is_whole = not known.is_done
         if not known.is_done and edges.batch.num_nodes >= self._min_nodes:
             with self._lock:
                 self._see_batch(module, known, edges.batch)
@@ -198,13 +202,11 @@ class AutomaticFusion:
             or not known.thread.is_alive()
         ):
             reason, state = known.reads.reason, known.whole
-            if state is None or not _has_state(module, state):
+            if state is None:
                 state = _new_state(module, self._min_nodes)
-                unfuse(module)
                 fuse_layers(module, state)
             if reason:
                 state.refused = dict.fromkeys((False, True), reason)
-            # Other threads may run layers that are fused: they stay so.
             state.is_whole, known.whole = False, None
             # The hook ends last: without it, parts of a model that is not
             # fused would be models in other threads.
@@ -222,6 +224,7 @@ class AutomaticFusion:
         if inside.module is not module:
             return None
         edges, inside.module, inside.edges = inside.edges, None, None
+        current.is_whole = False
         known = self._known.get(module)
         reads = None if known is None else known.reads
         if reads is None or edges is None:
@@ -296,12 +299,6 @@ def _fuse_whole(module: nn.Module, known: _Known, min_nodes: int) -> None:
     known.whole = _new_state(module, min_nodes)
     known.whole.is_whole = True
     fuse_layers(module, known.whole)
-
-
-def _has_state(module: nn.Module, state: State) -> bool:
-    """Whether no part of a module was fused again with another state."""
-    layers = [m for m in module.modules() if isinstance(m, FusedLayer)]
-    return all(known_of(m)[0] is state for m in layers)
 
 
 def _new_state(module: nn.Module, min_nodes: int) -> State:

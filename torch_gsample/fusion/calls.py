@@ -1,9 +1,10 @@
 """Calls of fused models, and of their layers, thread by thread."""
 
+import contextlib
 import functools
 import inspect
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -24,7 +25,6 @@ from torch_gsample.fusion.hops import Hops, with_norm, without_norm
 from torch_gsample.fusion.made_edges import with_blocks
 from torch_gsample.fusion.row_rules import tensors_of
 from torch_gsample.fusion.rows import FirstRows, Origin, first_rows, plain_tree
-from torch_gsample.loader.batch_edge_index import marked_edges
 
 #: Norms with statistics over all rows in training.
 BATCH_NORMS = nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm
@@ -137,8 +137,10 @@ class State:
     messages: dict[str, tuple[bool, str]] = field(default_factory=dict)
     #: The calls of layers, once they are recorded.
     steps: list[Step] | None = None
-    #: The method that they were recorded in, once it is known.
+    #: The method that they were recorded in, once it is known, and the states
+    #: for the other methods that were called.
     method: str = ''
+    others: dict[str, 'State'] = field(default_factory=dict)
     #: How often they were recorded, and what they were before.
     num_plans: int = 0
     outdated: list[Step] | None = None
@@ -154,9 +156,21 @@ class _Current(threading.local):
     """The current call of a fused model in this thread."""
 
     call: Any = None
+    #: Whether it runs on the whole batch, and models inside it do.
+    is_whole: bool = False
 
 
 current = _Current()
+
+
+@contextlib.contextmanager
+def whole_batch() -> Iterator[None]:
+    """Makes models inside the current call run on the whole batch."""
+    before, current.is_whole = current.is_whole, True
+    try:
+        yield
+    finally:
+        current.is_whole = before
 
 
 class Call:
@@ -336,43 +350,6 @@ def _check_tested(layer: Layer, step: Step, edges: Any) -> None:
     shown = beyond(edges, step.level, step.num_hops)
     if any(s and not t for s, t in zip(shown, step.tested, strict=True)):
         raise UntestedError(f'{layer} was tested on other kinds of batches')
-
-
-def recomputed(
-    state: State, layer: Layer, training: bool, args: Any, kwargs: Any
-) -> BlockCall | None:
-    """Returns the call of a layer that an activation checkpoint repeats.
-
-    None if it is ambiguous, or ran on the whole batch.
-    """
-    values: Any = layer.bind(args, kwargs)
-    values = with_blocks(values) or values
-    edges = edges_of(values)
-    if (
-        state.steps is None
-        or training in state.refused
-        or edges is None
-        or next(marked_edges(edges)).batch.num_nodes < state.min_nodes
-    ):
-        return None
-    steps = {step for step in state.steps if step.layer == layer.name}
-    rows = _rows_of(values)
-    if len(steps) > 1 and rows is not None:
-        steps = {
-            step
-            for step in steps
-            if step.level is not None
-            and block_at(edges, step.level + step.num_hops - 1).num_src == rows
-        }
-    return BlockCall(state, steps=list(steps)) if len(steps) == 1 else None
-
-
-def _rows_of(values: Any) -> Any:
-    """The rows of a layer's input: a number, or one for each node type."""
-    x = values.get('x', values.get('x_dict'))
-    if isinstance(x, dict):
-        return {key: y.shape[0] for key, y in x.items()}
-    return x.shape[0] if isinstance(x, Tensor) else None
 
 
 def _limited_types(

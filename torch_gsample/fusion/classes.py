@@ -155,6 +155,8 @@ def _with_signature(name: str, like: Any) -> Any:
 def _restore(
     role: str, original: type | None, known: Any, make: Any, args: Any
 ) -> Any:
+    if role == 'layer' and not isinstance(known[0], tuple):  # of 0.2.0
+        known = (known,)
     return change_class(make(*args), role, known, None, original)
 
 

@@ -1,6 +1,7 @@
 """Fusion of models written with PyG's layers."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -19,10 +20,8 @@ from torch_gsample.fusion.classes import (
     known_of,
     restore_class,
 )
-from torch_gsample.fusion.modules import (
-    FusedLayer,
-    FusedModel,
-)
+from torch_gsample.fusion.fused_model import FusedModel
+from torch_gsample.fusion.modules import FusedLayer
 from torch_gsample.fusion.report import text_of
 from torch_gsample.fusion.trimming import leave_trimming_to_blocks
 from torch_gsample.torch_private import is_compiled
@@ -58,7 +57,8 @@ class Fusion:
 
     def report(self) -> str:
         """Returns the change of each layer, or why it is not fused."""
-        return text_of(self._state)
+        states = self._state, *self._state.others.values()
+        return '\n'.join(map(text_of, states))
 
     def undo(self) -> None:
         """Restores the model's own classes."""
@@ -139,18 +139,27 @@ nodes
 def fuse_layers(model: nn.Module, state: State) -> None:
     """Fuses the layers of a model, which computes no blocks by itself.
 
+    Layers that are fused already, as those of a part of the model, belong to
+    both: other threads may run them.
+
     Args:
-        model (torch.nn.Module): A model without fused parts.
+        model (torch.nn.Module): A model.
         state (State): Its state, to which the layers are added.
     """
     for name, module in list(_layers(model)):
+        if isinstance(module, FusedLayer):
+            models = module._gsample_layer
+            layer = replace(models[0][1], name=name or 'model')
+            state.layers.append(layer)
+            module._gsample_layer = *models, (state, layer)
+            continue
         ours = _ours(module)
         note = '' if ours is not None else 'no messages were captured yet'
         layer = layer_of(name or 'model', module, note)
         state.layers.append(layer)
         for cell in cells_of(module):
             change_class(cell, 'cell', state)
-        change_class(module, 'layer', (state, layer), ours, type(module))
+        change_class(module, 'layer', ((state, layer),), ours, type(module))
     for product in typed_products_of(model):
         change_class(product, 'product', state)
 

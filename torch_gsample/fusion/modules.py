@@ -1,44 +1,28 @@
-"""Classes of the modules in a fused model: same name, other forward."""
+"""Classes of the parts of a fused model: same name, other forward."""
 
 import threading
 import warnings
 from typing import Any, cast
 
-import torch
 from torch import Tensor, nn
 from torch.compiler import is_dynamo_compiling
 
-from torch_gsample.fusion.calls import (
-    BATCH_NORMS,
-    BlockCall,
-    Layer,
-    State,
-    current,
-    recomputed,
-)
+from torch_gsample.fusion.calls import Layer, State, current
 from torch_gsample.fusion.cells import TiledCell, TypedProduct
+from torch_gsample.fusion.checkpoints import recomputed
 from torch_gsample.fusion.classes import (  # pickles of 0.2.0 read _restore
     ROLES,
     Fused,
     _restore,  # noqa: F401
 )
-from torch_gsample.fusion.forms import PlanError, UntestedError
-from torch_gsample.fusion.made_edges import edges_of_call
-from torch_gsample.fusion.record import make_plan
-from torch_gsample.fusion.report import print_report
 from torch_gsample.fusion.row_rules import tensors_of
-from torch_gsample.fusion.rows import (
-    FirstRows,
-    UnseenRowsError,
-    first_rows,
-    plain,
-    unseen,
+from torch_gsample.fusion.rows import FirstRows, first_rows, plain, unseen
+from torch_gsample.fusion.traced import (
+    for_compiler,
+    has_edges_of_batches,
+    is_traced,
 )
-from torch_gsample.loader.batch_edge_index import (
-    edges_of_batches,
-    marked_edges,
-    plain_edges,
-)
+from torch_gsample.loader.batch_edge_index import marked_edges, plain_edges
 from torch_gsample.torch_private import is_in_backward
 from torch_gsample.vertex.capture.propagate import (
     capture_of,
@@ -46,35 +30,32 @@ from torch_gsample.vertex.capture.propagate import (
     kept_weights,
 )
 
-_lock = threading.RLock()
-#: Plans of a model, each tested on a batch that shows more.
-_MOST_PLANS = 8
-
 
 class FusedLayer(Fused):
     """A layer that computes a block in a call of its model."""
 
-    _gsample_layer: tuple[State, Layer]
+    #: For each model that it belongs to, its state and the layer in it.
+    _gsample_layer: tuple[tuple[State, Layer], ...]
     #: The class of PyG's layer.
     layer_class: type
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Calls the layer."""
-        state, layer = self._gsample_layer
         call = current.call
+        state, layer = self._part_of(call)
         # Cheap tests first: with few vertices, Python dominates the time.
         if (
             call is None
             and len(args) > 1
             and type(args[0]) is type(args[1]) is Tensor
-            and not _is_traced()
+            and not is_traced()
             and args[0].size(0) < state.min_nodes
         ):
             return self._call_pyg(args, kwargs)
         own: Any = super().forward  # type: ignore[misc]
-        if _is_traced():
-            if is_dynamo_compiling() and _has_edges_of_batches(args, kwargs):
-                args, kwargs = _for_compiler(layer, state, args, kwargs)
+        if is_traced():
+            if is_dynamo_compiling() and has_edges_of_batches(args, kwargs):
+                args, kwargs = for_compiler(layer, state, args, kwargs)
             return own(*args, **kwargs)
         module = cast(nn.Module, self)
         if not keeps_weights() and layer.returns_weights(args, kwargs):
@@ -83,7 +64,8 @@ class FusedLayer(Fused):
         if call is not None and call.state is state and not call.in_layer:
             return call.run_layer(module, layer, own, args, kwargs)
         if call is None and is_in_backward():
-            again = recomputed(state, layer, module.training, args, kwargs)
+            models = self._gsample_layer
+            again = recomputed(models, module.training, args, kwargs)
             if again is not None:
                 with again:
                     return again.run_layer(module, layer, own, args, kwargs)
@@ -101,6 +83,21 @@ class FusedLayer(Fused):
             return self._call_pyg(args, kwargs)
         return own(*args, **kwargs)
 
+    def join(self, state: State, other: State) -> None:
+        """Makes a layer of one model that of another, too."""
+        models = self._gsample_layer
+        found = [layer for model, layer in models if model is state]
+        self._gsample_layer = *models, *((other, layer) for layer in found)
+
+    def _part_of(self, call: Any) -> tuple[State, Layer]:
+        """Returns the state of the model that runs, and the layer in it."""
+        models = self._gsample_layer
+        if call is not None:
+            for model in models:
+                if model[0] is call.state:
+                    return model
+        return models[0]
+
     def _call_pyg(self, args: Any, kwargs: Any) -> Any:
         """Calls PyG's layer, which is faster for few vertices."""
         pyg: Any = self.layer_class
@@ -117,7 +114,7 @@ class FusedLayer(Fused):
             return pyg.propagate(self, edge_index, **kwargs)
         own: Any = super().propagate  # type: ignore[misc]
         call = current.call
-        state, layer = self._gsample_layer
+        state, layer = self._part_of(call)
         hops = None
         if call is not None and call.state is state:
             call.num_propagations += 1
@@ -144,9 +141,10 @@ class FusedLayer(Fused):
     def _captured(
         self, method: str, own: Any, edge_index: Any, kwargs: dict[str, Any]
     ) -> Any:
-        if _is_traced():
+        if is_traced():
             return own(edge_index, **kwargs)
-        (state, layer), module = self._gsample_layer, cast(nn.Module, self)
+        state, layer = self._part_of(current.call)
+        module = cast(nn.Module, self)
         capture = capture_of(module)
         out = capture.run(
             method, module, own, state.min_nodes, edge_index, kwargs
@@ -188,33 +186,6 @@ def _warn_outside(state: State, layer: Layer, args: Any, kwargs: Any) -> None:
     )
 
 
-def _is_traced() -> bool:
-    """Whether the call is being traced; then PyG's own code runs."""
-    return torch.compiler.is_compiling() or torch.jit.is_tracing()
-
-
-def _has_edges_of_batches(args: Any, kwargs: Any) -> bool:
-    found = edges_of_batches(*args, *kwargs.values())
-    return next(found, None) is not None
-
-
-@torch.compiler.disable(reason='blocks are not compiled')
-def _for_compiler(name: Any, state: State, args: Any, kwargs: Any) -> Any:
-    """Returns the arguments of a compiled call, with plain edges.
-
-    Torch refuses tensors of a subclass as arguments of compiled operators.
-    """
-    if not state.is_called:
-        state.is_called = True
-        warnings.warn(
-            f'fuse: {name} runs on whole batches, not on blocks: it is '
-            f'compiled by torch.compile. Compile other modules than the fused '
-            f'one, or none',
-            stacklevel=2,
-        )
-    return plain_edges(args), plain_edges(kwargs)
-
-
 class FusedNorm(Fused):
     """A norm over all rows that optionally uses only computed rows."""
 
@@ -242,132 +213,8 @@ class FusedProduct(Fused, TypedProduct):
     """A product of rows by the weight of their type."""
 
 
-class FusedModel(Fused):
-    """A model whose layers compute blocks of a batch."""
-
-    _gsample_model: State
-
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Calls the model."""
-        return self._gsample_run('forward', args, kwargs)
-
-    def _gsample_run(self, method: str, args: Any, kwargs: Any) -> Any:
-        own: Any = getattr(super(), method)
-        state = self._gsample_model
-        if is_dynamo_compiling() and _has_edges_of_batches(args, kwargs):
-            args, kwargs = _for_compiler(state.name, state, args, kwargs)
-        if _is_traced() or current.call is not None:
-            return own(*args, **kwargs)
-        state.is_called = True
-        model: Any = self
-        if not _is_served(model, state, method, args, kwargs):
-            return own(*args, **kwargs)
-        edges = edges_of_call(args, kwargs)
-        if is_in_backward():  # a checkpoint ends its calls by exceptions
-            with BlockCall(state, edges):
-                return own(*args, **kwargs)
-        statistics = _statistics(model)
-        try:
-            if state.steps is None:
-                _plan(model, state, method, args, kwargs)
-            with BlockCall(state, edges):
-                return own(*args, **kwargs)
-        except Exception as error:
-            failure = error
-        for buffer, before in statistics:  # the next call updates them again
-            buffer.copy_(before)
-        if isinstance(failure, UntestedError) and _can_replan(state):
-            state.outdated, state.steps = state.steps, None
-            return self._gsample_run(method, args, kwargs)
-        # An error of the model or the batch is raised again here.
-        out = own(*args, **kwargs)
-        _refuse(state, model.training, failure)
-        return out
-
-
-def _is_served(
-    model: nn.Module, state: State, method: str, args: Any, kwargs: Any
-) -> bool:
-    """Whether a call can use blocks."""
-    if model.training in state.refused or state.method not in ('', method):
-        return False
-    if state.steps is None and is_in_backward():
-        return False
-    edges = next(marked_edges(*args, *kwargs.values()), None)
-    if edges is None or edges.batch.num_nodes < state.min_nodes:
-        return False
-    if state.steps is not None:
-        return True
-    # Recording needs gradients and a tensor that is not empty.
-    return (
-        not torch.is_inference_mode_enabled()
-        and edges.shape[1] > 0
-        and not any(nn.parameter.is_lazy(p) for p in model.parameters())
-    )
-
-
-def _statistics(model: nn.Module) -> list[tuple[Tensor, Tensor]]:
-    """Returns the statistics that a call updates, and copies of them."""
-    if not model.training:
-        return []
-    norms = (m for m in model.modules() if isinstance(m, BATCH_NORMS))
-    return [(x, x.clone()) for m in norms for x in m.buffers()]
-
-
-def _can_replan(state: State) -> bool:
-    """Whether a plan of another batch can be made in this call."""
-    enabled = not torch.is_inference_mode_enabled()
-    return enabled and state.num_plans < _MOST_PLANS
-
-
-def _plan(
-    model: Any, state: State, method: str, args: Any, kwargs: Any
-) -> None:
-    with _lock:
-        if model.training in state.refused:  # refused by another thread
-            raise PlanError(state.refused[model.training])
-        if state.steps is None:
-            try:
-                state.num_plans += 1
-                state.method = method
-                forward = getattr(type(model).base, method)
-                make_plan(model, state, forward, args, kwargs)
-            except Exception as error:
-                # Recorded under the lock, before another thread plans.
-                _refuse(state, model.training, error, stacklevel=6)
-                raise
-            if state.verbose:
-                print_report(state)
-
-
-def _refuse(
-    state: State, training: bool, error: Exception, stacklevel: int = 5
-) -> None:
-    if isinstance(error, UnseenRowsError):
-        reason = str(error).split(': take these')[0].removeprefix('fuse: ')
-    elif isinstance(error, PlanError):
-        reason = str(error)
-    else:
-        text = str(error).split('\n')[0]
-        reason = f'{type(error).__name__}: {text}'
-    with _lock:
-        if training in state.refused:
-            return
-        state.refused[training] = reason
-        if state.steps is None:
-            state.refused[not training] = reason
-    mode = 'training' if training else 'evaluation'
-    when = '' if state.steps is None else f' in {mode}'
-    warnings.warn(
-        f'fuse: {state.name} runs on whole batches{when}, not on blocks: '
-        f'{reason}',
-        stacklevel=stacklevel,
-    )
-
-
 ROLES.update(
     layer=FusedLayer,
-    model=FusedModel,
     norm=FusedNorm,
     cell=FusedCell,
     product=FusedProduct,

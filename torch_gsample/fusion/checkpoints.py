@@ -1,0 +1,63 @@
+"""Calls of layers that activation checkpoints repeat in backward."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from torch import Tensor
+
+from torch_gsample.fusion.calls import BlockCall, Layer, State
+from torch_gsample.fusion.forms import block_at, edges_of
+from torch_gsample.fusion.made_edges import with_blocks
+from torch_gsample.loader.batch_edge_index import marked_edges
+
+
+def recomputed(
+    models: Iterable[tuple[State, Layer]],
+    training: bool,
+    args: Any,
+    kwargs: Any,
+) -> BlockCall | None:
+    """Returns the call of a layer that an activation checkpoint repeats.
+
+    None if it is ambiguous, or ran on the whole batch.
+
+    Args:
+        models (Iterable[Tuple[State, Layer]]): For each model that may have
+            called the layer, its state and the layer in it.
+        training (bool): Whether the layer is in training.
+        args (Tuple): The positional arguments of the call.
+        kwargs (Dict[str, Any]): Its keyword arguments.
+    """
+    found: dict[Any, BlockCall] = {}
+    for state, layer in models:
+        values: Any = layer.bind(args, kwargs)
+        values = with_blocks(values) or values
+        edges = edges_of(values)
+        if (
+            state.steps is None
+            or training in state.refused
+            or edges is None
+            or next(marked_edges(edges)).batch.num_nodes < state.min_nodes
+        ):
+            continue
+        for step in state.steps:
+            if step.layer == layer.name:
+                call = BlockCall(state, steps=[step])
+                found.setdefault(step._replace(layer=''), call)
+    rows = _rows_of(values)
+    if len(found) > 1 and rows is not None:
+        found = {
+            step: call
+            for step, call in found.items()
+            if step.level is not None
+            and block_at(edges, step.level + step.num_hops - 1).num_src == rows
+        }
+    return next(iter(found.values())) if len(found) == 1 else None
+
+
+def _rows_of(values: Any) -> Any:
+    """The rows of a layer's input: a number, or one for each node type."""
+    x = values.get('x', values.get('x_dict'))
+    if isinstance(x, dict):
+        return {key: y.shape[0] for key, y in x.items()}
+    return x.shape[0] if isinstance(x, Tensor) else None

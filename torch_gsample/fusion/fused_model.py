@@ -1,0 +1,182 @@
+"""The class of a fused model, whose calls compute blocks."""
+
+import threading
+import warnings
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.compiler import is_dynamo_compiling
+
+from torch_gsample.fusion.calls import (
+    BATCH_NORMS,
+    BlockCall,
+    State,
+    current,
+    whole_batch,
+)
+from torch_gsample.fusion.classes import ROLES, Fused
+from torch_gsample.fusion.forms import PlanError, UntestedError
+from torch_gsample.fusion.made_edges import edges_of_call
+from torch_gsample.fusion.modules import FusedLayer
+from torch_gsample.fusion.record import make_plan
+from torch_gsample.fusion.report import print_report
+from torch_gsample.fusion.rows import UnseenRowsError
+from torch_gsample.fusion.traced import (
+    for_compiler,
+    has_edges_of_batches,
+    is_traced,
+)
+from torch_gsample.loader.batch_edge_index import marked_edges
+from torch_gsample.torch_private import is_in_backward
+
+_lock = threading.RLock()
+#: Plans of a model, each tested on a batch that shows more.
+_MOST_PLANS = 8
+
+
+class FusedModel(Fused):
+    """A model whose layers compute blocks of a batch."""
+
+    _gsample_model: State
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Calls the model."""
+        return self._gsample_run('forward', args, kwargs)
+
+    def _gsample_run(self, method: str, args: Any, kwargs: Any) -> Any:
+        own: Any = getattr(super(), method)
+        model: Any = self
+        state = self._gsample_model
+        if is_dynamo_compiling() and has_edges_of_batches(args, kwargs):
+            args, kwargs = for_compiler(state.name, state, args, kwargs)
+        is_part = current.call is not None or current.is_whole
+        if is_traced() or is_part:
+            return own(*args, **kwargs)
+        state = _state_of(model, method)
+        state.is_called = True
+        if not _is_served(model, state, args, kwargs):
+            with whole_batch():
+                return own(*args, **kwargs)
+        edges = edges_of_call(args, kwargs)
+        if is_in_backward():  # a checkpoint ends its calls by exceptions
+            with BlockCall(state, edges):
+                return own(*args, **kwargs)
+        statistics = _statistics(model)
+        try:
+            if state.steps is None:
+                _plan(model, state, method, args, kwargs)
+            with BlockCall(state, edges):
+                return own(*args, **kwargs)
+        except Exception as error:
+            failure = error
+        for buffer, before in statistics:  # the next call updates them again
+            buffer.copy_(before)
+        if isinstance(failure, UntestedError) and _can_replan(state):
+            state.outdated, state.steps = state.steps, None
+            return self._gsample_run(method, args, kwargs)
+        # An error of the model or the batch is raised again here.
+        with whole_batch():
+            out = own(*args, **kwargs)
+        _refuse(state, model.training, failure)
+        return out
+
+
+def _state_of(model: Any, method: str) -> State:
+    """Returns the state for a method of a model: each has its own plan."""
+    state: State = model._gsample_model
+    if state.method == method:
+        return state
+    with _lock:
+        if not state.method:
+            state.method = method
+            return state
+        if method not in state.others:
+            other = State(state.min_nodes, state.statistics, state.verbose)
+            other.name, other.method = f'{state.name}.{method}', method
+            other.layers, other.is_called = state.layers, True
+            for module in model.modules():
+                if isinstance(module, FusedLayer):
+                    module.join(state, other)
+            state.others[method] = other
+        return state.others[method]
+
+
+def _is_served(model: nn.Module, state: State, args: Any, kwargs: Any) -> bool:
+    """Whether a call can use blocks."""
+    if model.training in state.refused:
+        return False
+    if state.steps is None and is_in_backward():
+        return False
+    edges = next(marked_edges(*args, *kwargs.values()), None)
+    if edges is None or edges.batch.num_nodes < state.min_nodes:
+        return False
+    if state.steps is not None:
+        return True
+    # Recording needs gradients and a tensor that is not empty.
+    return (
+        not torch.is_inference_mode_enabled()
+        and edges.shape[1] > 0
+        and not any(nn.parameter.is_lazy(p) for p in model.parameters())
+    )
+
+
+def _statistics(model: nn.Module) -> list[tuple[Tensor, Tensor]]:
+    """Returns the statistics that a call updates, and copies of them."""
+    if not model.training:
+        return []
+    norms = (m for m in model.modules() if isinstance(m, BATCH_NORMS))
+    return [(x, x.clone()) for m in norms for x in m.buffers()]
+
+
+def _can_replan(state: State) -> bool:
+    """Whether a plan of another batch can be made in this call."""
+    enabled = not torch.is_inference_mode_enabled()
+    return enabled and state.num_plans < _MOST_PLANS
+
+
+def _plan(
+    model: Any, state: State, method: str, args: Any, kwargs: Any
+) -> None:
+    with _lock:
+        if model.training in state.refused:  # refused by another thread
+            raise PlanError(state.refused[model.training])
+        if state.steps is None:
+            try:
+                state.num_plans += 1
+                forward = getattr(type(model).base, method)
+                make_plan(model, state, forward, args, kwargs)
+            except Exception as error:
+                # Recorded under the lock, before another thread plans.
+                _refuse(state, model.training, error, stacklevel=6)
+                raise
+            if state.verbose:
+                print_report(state)
+
+
+def _refuse(
+    state: State, training: bool, error: Exception, stacklevel: int = 5
+) -> None:
+    if isinstance(error, UnseenRowsError):
+        reason = str(error).split(': take these')[0].removeprefix('fuse: ')
+    elif isinstance(error, PlanError):
+        reason = str(error)
+    else:
+        text = str(error).split('\n')[0]
+        reason = f'{type(error).__name__}: {text}'
+    with _lock:
+        if training in state.refused:
+            return
+        state.refused[training] = reason
+        if state.steps is None:
+            state.refused[not training] = reason
+    mode = 'training' if training else 'evaluation'
+    when = '' if state.steps is None else f' in {mode}'
+    warnings.warn(
+        f'fuse: {state.name} runs on whole batches{when}, not on blocks: '
+        f'{reason}',
+        stacklevel=stacklevel,
+    )
+
+
+ROLES.update(model=FusedModel)

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.compiler import is_dynamo_compiling
+from torch_geometric.nn.conv import MessagePassing
 
 from torch_gsample.fusion.calls import (
     BATCH_NORMS,
@@ -111,6 +112,11 @@ def _is_served(model: nn.Module, state: State, args: Any, kwargs: Any) -> bool:
     edges = next(marked_edges(*args, *kwargs.values()), None)
     if edges is None or edges.batch.num_nodes < state.min_nodes:
         return False
+    if any(
+        isinstance(layer, MessagePassing) and layer.explain
+        for layer in model.modules()
+    ):
+        return False  # by masks of all edges
     if state.steps is not None:
         return True
     # Recording needs gradients and a tensor that is not empty.

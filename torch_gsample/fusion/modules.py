@@ -127,6 +127,9 @@ class FusedLayer(Fused):
         dim = module.node_dim % out.dim()
         return first_rows(out, hops.origin(layer), dim)
 
+    #: What PyG calls again after it has explained a model.
+    _jinja_propagate = propagate
+
     def edge_updater(self, edge_index: Any, **kwargs: Any) -> Any:
         """Computes a feature of edges in a kernel, if it was captured."""
         if _left.layer is self:

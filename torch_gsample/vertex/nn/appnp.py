@@ -31,6 +31,8 @@ class APPNP(nn.APPNP):
         torch.Size([3, 4])
     """
 
+    #: Not the template that PyG has made for its class: it cannot explain.
+    propagate = nn.MessagePassing.propagate
     propagate_type = {'x': Tensor, 'edge_weight': OptTensor}
 
     def forward(

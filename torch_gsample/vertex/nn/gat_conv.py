@@ -84,6 +84,8 @@ class GATConv(nn.GATConv):
         torch.Size([3, 6])
     """
 
+    #: Not the template that PyG has made for its class: it cannot explain.
+    propagate = nn.MessagePassing.propagate
     propagate_type = {'x': OptPairTensor, 'alpha': Tensor}
     edge_updater_type = {'alpha': OptPairTensor, 'edge_attr': OptTensor}
 

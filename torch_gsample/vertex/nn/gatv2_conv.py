@@ -79,6 +79,8 @@ class GATv2Conv(nn.GATv2Conv):
         torch.Size([3, 6])
     """
 
+    #: Not the template that PyG has made for its class: it cannot explain.
+    propagate = nn.MessagePassing.propagate
     propagate_type = {'x': PairTensor, 'alpha': Tensor}
     edge_updater_type = {'x': PairTensor, 'edge_attr': OptTensor}
 

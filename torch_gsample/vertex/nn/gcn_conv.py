@@ -201,6 +201,8 @@ class GCNConv(nn.GCNConv):
         torch.Size([3, 2])
     """
 
+    #: Not the template that PyG has made for its class: it cannot explain.
+    propagate = nn.MessagePassing.propagate
     propagate_type = {'x': Tensor, 'edge_weight': OptTensor}
 
     def forward(

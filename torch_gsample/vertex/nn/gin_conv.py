@@ -39,6 +39,8 @@ class GINConv(nn.GINConv):
         torch.Size([3, 2])
     """
 
+    #: Not the template that PyG has made for its class: it cannot explain.
+    propagate = nn.MessagePassing.propagate
     propagate_type = {'x': OptPairTensor}
 
     def forward(self, x: Any, edge_index: Any, size: Any = None) -> Tensor:

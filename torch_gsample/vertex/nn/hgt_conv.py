@@ -59,6 +59,8 @@ class HGTConv(nn.HGTConv):
         torch.Size([3, 8])
     """
 
+    #: Not the template that PyG has made for its class: it cannot explain.
+    propagate = nn.MessagePassing.propagate
     propagate_type = {
         'k': Tensor,
         'q': Tensor,

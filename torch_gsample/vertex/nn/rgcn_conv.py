@@ -57,6 +57,8 @@ class RGCNConv(nn.RGCNConv):
         torch.Size([3, 2])
     """
 
+    #: Not the template that PyG has made for its class: it cannot explain.
+    propagate = nn.MessagePassing.propagate
     propagate_type = {'x': Tensor, 'edge_type_ptr': OptTensor}
 
     def forward(

@@ -93,6 +93,18 @@ def test_levels_beyond_the_hops_are_the_whole_batch(edge_index):
     assert block.num_edges == edge_index.shape[1]
 
 
+def test_plain_edges_of_a_transform_outlive_it():
+    edges = batches(graph(), count=1)[0].edge_index
+
+    def count(x):
+        return x * edges.plain.shape[1]
+
+    for _ in range(2):
+        gradient = torch.func.grad(count)(torch.tensor(1.0))
+        assert gradient == edges.shape[1]
+    assert edges.plain.data_ptr() == edges.data_ptr()
+
+
 def test_plain_edges_are_one_tensor_until_their_memory_changes():
     edges = batches(graph(torch.float32), count=1)[0].edge_index
     plain = edges.plain

@@ -12,7 +12,11 @@ from torch.compiler import is_dynamo_compiling
 from torch_geometric.data import Data, HeteroData
 
 from torch_gsample.block import Block, Blocks
-from torch_gsample.torch_private import PLAIN_RESULTS, version_of
+from torch_gsample.torch_private import (
+    PLAIN_RESULTS,
+    version_of,
+    without_functorch,
+)
 
 #: The readers of marks; without readers, batches are not marked.
 READERS: WeakSet[Any] = WeakSet()
@@ -75,7 +79,8 @@ class BatchEdgeIndex(Tensor):
         """The same edges as a plain tensor, the cache key of layouts."""
         found = vars(self).get('_plain')
         if found is None or found.data_ptr() != self.data_ptr():
-            found = self._plain = self.as_subclass(Tensor)
+            with without_functorch():  # a transform's tensor ends with it
+                found = self._plain = self.as_subclass(Tensor)
         return found
 
     def block(self, level: int) -> Block:

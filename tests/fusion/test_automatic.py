@@ -11,7 +11,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
-from torch_geometric.nn import SAGEConv
+from torch_geometric.nn import GroupAddRev, SAGEConv
 
 from tests.fusion.models import Hand, batches, graph
 from tests.fusion.test_exact import unmarked
@@ -192,6 +192,34 @@ def test_all_rows_of_a_model_with_a_fused_part_can_be_read(
         out = whole(batch=batch) if by_name else whole(batch)
         want = whole.model(batch.x, batch.edge_index.plain)
         assert torch.allclose(out.sum(), want.sum(), rtol=1e-4)
+
+
+class Reversible(nn.Module):
+    """Layers that backward computes again, of rows that are all read."""
+
+    def __init__(self):
+        super().__init__()
+        self.model = GroupAddRev(SAGEConv(4, 4), num_groups=2)
+
+    def forward(self, x, edge_index):
+        return self.model(x * 1, edge_index)
+
+
+@pytest.mark.filterwarnings('ignore:fuse')
+def test_parts_that_backward_computes_again_are_no_models(fusion, samples):
+    model = Reversible()
+
+    def gradients(batch):
+        model.zero_grad()
+        out = scores(model, batch)[: batch.batch_size]
+        out.square().sum().backward()
+        return [p.grad.clone() for p in model.parameters()]
+
+    found = [gradients(batch) for batch in samples]
+    assert [m for m in model.modules() if isinstance(m, FusedModel)] == [model]
+    fusion.undo()
+    want = [gradients(batch) for batch in samples]
+    torch.testing.assert_close(found, want, rtol=1e-4, atol=1e-5)
 
 
 def test_wrapped_models_are_fused_inside(fusion, samples):

@@ -125,7 +125,7 @@ class AutomaticFusion:
         known = self._candidate(module)
         if known is None:
             return
-        if self._inside.outer in (None, module) and not is_in_backward():
+        if self._inside.outer in (None, module):
             self._inside.outer, self._inside.is_large = module, False
             if known.is_large and known.whole is None and not known.is_done:
                 with self._lock:
@@ -162,6 +162,8 @@ class AutomaticFusion:
             torch.compiler.is_compiling()
             or self._inside.module is not None
             or current.call is not None
+            or current.is_whole  # a part of a model
+            or is_in_backward()  # of a part that is computed again
             or self._is_fused(module)
             or type(module).__module__.startswith('torch.nn.parallel')
         ):

@@ -29,6 +29,7 @@ from torch_gsample.relational.tables import (
     plain_columns,
     time_columns,
 )
+from torch_gsample.relational.times import kind_of
 from torch_gsample.relational.values import ValueReader
 from torch_gsample.storage.segments import SegmentWriter, append_segment
 
@@ -138,10 +139,8 @@ def _stage(old: TableFolder, source: Source) -> Staged:
             continue
         source.sql[name] = _no_rows(columns[name])
     times = time_columns(source, old.schema, columns)
-    kind = next((time.kind for time in times.values()), None)
-    rows = {name: source.num_rows(name) for name in times}
-    kinds = {time.kind for name, time in times.items() if rows[name]}
-    if kinds - {old.time_kind}:
+    kind = kind_of({n: t for n, t in times.items() if source.num_rows(n)})
+    if kind not in (None, old.time_kind):
         raise ValueError(
             f'append_tables: times must be {old.time_kind}, as in the '
             f'folder (got {kind})'

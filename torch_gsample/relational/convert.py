@@ -167,6 +167,7 @@ def description(staged: Staged, report: dict[str, Any]) -> dict[str, Any]:
             'columns': keys.columns,
             'key': list(schema.key),
             'time': schema.time,
+            'time_zone': schema.time_zone,
             'foreign_keys': [
                 {'columns': list(key.columns), 'table': key.table}
                 for key in schema.foreign_keys

@@ -132,6 +132,7 @@ def read_description(
         )
     entries = {
         name: {k: entry[k] for k in ('key', 'time', 'foreign_keys')}
+        | {'time_zone': entry.get('time_zone')}  # not in earlier releases
         for name, entry in tables.items()
     }
     schema = read_schema({'tables': entries})

@@ -13,7 +13,7 @@ from torch_gsample.owned_folder import owned_folder
 from torch_gsample.relational.keys import KeyTable
 from torch_gsample.relational.schema import TableSchema, checked_schema
 from torch_gsample.relational.sources import Source, open_source
-from torch_gsample.relational.times import TimeColumn, check_alike
+from torch_gsample.relational.times import TimeColumn, kind_of
 from torch_gsample.relational.values import ValueReader, Values
 
 
@@ -245,7 +245,7 @@ class Staged:
             keys[name] = KeyTable(source, name, table, own, times.get(name))
             plain = plain_columns(table, own)
             values[name] = ValueReader(source, name, plain, max_categories)
-        kind = next((time.kind for time in times.values()), None)
+        kind = kind_of(times) or ('naive' if times else None)
         return cls(source, schema, keys, values, kind)
 
     def report(self, table: str) -> dict[str, Any]:
@@ -266,15 +266,14 @@ def time_columns(
 
     Raises:
         TypeError: If a column does not hold times.
-        ValueError: If a value is invalid, or tables have different kinds of
-            times.
+        ValueError: If a value is invalid.
     """
-    out = {
-        name: TimeColumn(source, name, table.time, columns[name][table.time])
-        for name, table in schema.items()
-        if table.time is not None
-    }
-    check_alike(out)
+    out = {}
+    for name, table in schema.items():
+        if table.time is not None:
+            kind = columns[name][table.time]
+            zone = table.time_zone
+            out[name] = TimeColumn(source, name, table.time, kind, zone)
     return out
 
 

@@ -27,6 +27,7 @@ from torch_gsample.relational.tables import (
     Staged,
     check_dangling,
     plain_columns,
+    take_times,
     time_columns,
 )
 from torch_gsample.relational.times import kind_of
@@ -163,6 +164,7 @@ def _stage(old: TableFolder, source: Source) -> Staged:
             source, name, plain, 0, old.values[name].categories
         )
         values[name].skipped = dict(old.values[name].skipped)
+    take_times(keys)
     return Staged(source, old.schema, keys, values, old.time_kind)
 
 

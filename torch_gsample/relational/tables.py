@@ -1,6 +1,7 @@
 """Tables as a graph: rows are nodes, foreign keys are edges with times."""
 
 import tempfile
+import warnings
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -245,6 +246,8 @@ class Staged:
             keys[name] = KeyTable(source, name, table, own, times.get(name))
             plain = plain_columns(table, own)
             values[name] = ValueReader(source, name, plain, max_categories)
+        take_times(keys)
+        warn_of_untimed(keys)
         kind = kind_of(times) or ('naive' if times else None)
         return cls(source, schema, keys, values, kind)
 
@@ -275,6 +278,58 @@ def time_columns(
             zone = table.time_zone
             out[name] = TimeColumn(source, name, table.time, kind, zone)
     return out
+
+
+def take_times(tables: dict[str, KeyTable]) -> None:
+    """Gives rows the times of the rows that they refer to.
+
+    Args:
+        tables (Dict[str, KeyTable]): All tables.
+
+    Raises:
+        ValueError: If a table takes times from one that has none.
+    """
+    waiting = {
+        name: [key.columns for key in table.schema.foreign_keys].index(
+            table.schema.time_from
+        )
+        for name, table in tables.items()
+        if table.schema.time_from
+    }
+    while waiting:
+        for name, i in waiting.items():
+            parent = tables[tables[name].schema.foreign_keys[i].table]
+            if parent.timed:
+                break
+        else:
+            name, i = next(iter(waiting.items()))
+            raise ValueError(
+                f"from_tables: 'time_from' of table {name!r} must refer to a "
+                'table with times, but not in a circle (got '
+                f'{tables[name].schema.foreign_keys[i].table!r})'
+            )
+        tables[name].take_times(waiting.pop(name), parent)
+
+
+def warn_of_untimed(tables: dict[str, KeyTable]) -> None:
+    """Warns of tables without times that refer to one with times."""
+    for name, table in tables.items():
+        for key in () if table.timed else table.schema.foreign_keys:
+            if tables[key.table].timed:
+                warnings.warn(
+                    f'from_tables: table {name!r} has no time, but refers to '
+                    f'{key.table!r}, which has: its rows are always visible, '
+                    'also before the row that they refer to. Name a time, or '
+                    f"{{'tables': {{{name!r}: {{..., 'time_from': "
+                    f'{_names(key.columns)}}}}}}}',
+                    stacklevel=5,
+                )
+                break
+
+
+def _names(columns: tuple[str, ...]) -> Any:
+    """Returns columns as a manifest has them."""
+    return repr(columns[0] if len(columns) == 1 else list(columns))
 
 
 def plain_columns(

@@ -42,7 +42,9 @@ def manifest(**customer):
 
 def test_dates_and_times_with_a_zone_need_a_zone_of_dates(tmp_path):
     path = database(tmp_path / 'shop.duckdb')
-    with pytest.raises(ValueError, match=r"'customer': .*'time_zone': 'UTC'"):
+    with pytest.raises(
+        ValueError, match=r"\['customer'\].*'customer': .*'time_zone': 'UTC'"
+    ):
         from_tables(path, manifest())
 
 

@@ -289,26 +289,24 @@ def take_times(tables: dict[str, KeyTable]) -> None:
     Raises:
         ValueError: If a table takes times from one that has none.
     """
-    waiting = {
-        name: [key.columns for key in table.schema.foreign_keys].index(
-            table.schema.time_from
-        )
-        for name, table in tables.items()
-        if table.schema.time_from
-    }
+    waiting = {}
+    for name, table in tables.items():
+        for i, key in enumerate(table.schema.foreign_keys):
+            if key.columns == table.schema.time_from:
+                waiting[name] = i, key.table
     while waiting:
-        for name, i in waiting.items():
-            parent = tables[tables[name].schema.foreign_keys[i].table]
-            if parent.timed:
-                break
-        else:
-            name, i = next(iter(waiting.items()))
+        ready = [n for n, (_, other) in waiting.items() if tables[other].timed]
+        if not ready:
+            ends = [n for n, (_, to) in waiting.items() if to not in waiting]
+            name = (ends or [*waiting])[0]
             raise ValueError(
                 f"from_tables: 'time_from' of table {name!r} must refer to a "
-                'table with times, but not in a circle (got '
-                f'{tables[name].schema.foreign_keys[i].table!r})'
+                'table with times, and not in a circle (got '
+                f'{waiting[name][1]!r})'
             )
-        tables[name].take_times(waiting.pop(name), parent)
+        for name in ready:
+            number, other = waiting.pop(name)
+            tables[name].take_times(number, tables[other])
 
 
 def warn_of_untimed(tables: dict[str, KeyTable]) -> None:

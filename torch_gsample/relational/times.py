@@ -161,20 +161,21 @@ def kind_of(times: dict[str, TimeColumn]) -> str | None:
     Raises:
         ValueError: If only some are integers, or have a time zone.
     """
-    tables: dict[str, str] = {}
+    tables: dict[str, list[str]] = {}
     for table, time in times.items():
         if time.kind is not None:
-            tables.setdefault(time.kind, table)
+            tables.setdefault(time.kind, []).append(table)
     if len(tables) > 1:
-        both = ', '.join(f'{k} in {t!r}' for k, t in tables.items())
+        all_of = ', '.join(f'{k} in {t[:20]}' for k, t in tables.items())
         raise ValueError(
             f'from_tables: times of all tables must be of one kind: integers, '
-            f'timestamps without a zone or timestamps with one (got {both}); '
+            f'timestamps without a zone or timestamps with one (got {all_of}'
+            '); '
             + (
-                'convert one of them by SQL'
+                'convert some of them by SQL'
                 if 'integer' in tables
                 else f"name the zone of those without one: {{'tables': "
-                f"{{{tables['naive']!r}: {{..., 'time_zone': 'UTC'}}}}}}"
+                f"{{{tables['naive'][0]!r}: {{..., 'time_zone': 'UTC'}}}}}}"
             )
         )
     return next(iter(tables), None)

@@ -117,10 +117,3 @@ def test_rows_are_appended_to_one_of_two_tables_with_texts(tmp_path):
     assert torch.equal(
         found.times['customer'], torch.tensor([DAY, NEVER, DAY])
     )
-
-
-def test_a_folder_of_csv_files_is_refused_by_name(tmp_path):
-    (tmp_path / 'customer.csv').write_text('id,born\n1,2020-01-01\n')
-    for known in (None, manifest()):
-        with pytest.raises(ValueError, match=r"\['customer.csv'\].*COPY"):
-            from_tables(tmp_path, known)

@@ -6,6 +6,7 @@
 
 #include "../args.h"
 #include "../core/weighted.h"
+#include "prefetch.h"
 
 namespace gsample {
 
@@ -39,6 +40,8 @@ class ColumnCounter {
       bad |= first < 0 || first > last || last > relation_.num_edges;
       start[i] = first;
       length[i] = last - first;
+      if (relation_.edge_time != nullptr)  // where restrict() starts to search
+        prefetch_item(relation_.edge_time, first + length[i] / 2);
     }
     return !bad;
   }

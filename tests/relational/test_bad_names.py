@@ -145,8 +145,9 @@ def test_a_folder_without_parquet_files_is_refused(tmp_path):
     folder = tmp_path / 'tables'
     folder.mkdir()
     (folder / 'a.csv').write_text('k\n1\n')
-    match = r'there must be a table .* has \*.parquet files'
-    refused(tmp_path, folder, None, ValueError, match)
+    match = r"must have \*.parquet files \(it has \['a.csv'\]\).* COPY"
+    for manifest in (None, {'tables': {'a': {}}}):
+        refused(tmp_path, folder, manifest, ValueError, match)
     refused(tmp_path, {'a': []}, None, ValueError, "'a' must have a file")
 
 

@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from torch_geometric.data import Data
 
 from tests.spark.graphs import *
+from tests.spark.test_quality import WEDGES, compare
 from torch_gsample import graph_sampling
 from torch_gsample import spark as on_spark
 from torch_gsample.loader import NeighborLoader
@@ -31,6 +32,11 @@ edges = edge_frame(spark, data)
 kept = on_spark.random_vertex(vertices, edges, 0.6, seed=3)
 want = graph_sampling.random_vertex(bare, 0.6, seed=3)
 assert sorted(r.id for r in kept.edges.collect()) == want.e_id.tolist()
+whole = vertices, edges
+found = on_spark.sample_quality(whole, kept, wedges=WEDGES, seed=3)
+in_memory = graph_sampling.sample_quality(bare, want)
+compare(found.original, in_memory.original)
+compare(found.sampled, in_memory.sampled)
 ids = on_spark.assign_ids(vertices)
 ids.write(f'{folder}/ids')
 assert on_spark.read_ids(spark, f'{folder}/ids').frame.count() == 40

@@ -97,6 +97,17 @@ def test_errors_end_a_report(spark, lines, tmp_path):
     assert not spark.sparkContext.getJobTags()
 
 
+def test_a_full_disk_of_shuffled_rows_is_named(graph, tmp_path):
+    edges = graph[1].withColumn('id', F.col('src'))
+    error = F.raise_error(F.lit(jobs._FULL)).cast('bigint')
+    full = edges.withColumn(
+        'src', F.when(F.col('dst') == 1, error).otherwise(F.col('src'))
+    )
+    with pytest.raises(OSError, match=r"prepare_adj.* of 'spark.local.dir'"):
+        on_spark.prepare_adjacency(full, tmp_path / 'graph')
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_types_are_checked_before_a_job(spark, graph, tmp_path):
     vertices, edges = graph
     numbered = edges.withColumn('id', F.col('src'))

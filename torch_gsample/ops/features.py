@@ -11,8 +11,8 @@ from torch_gsample.ops._gradient import register_gradient
 from torch_gsample.torch_private import below_autograd
 
 #: From this number of rows of one number on, the operator is faster, despite
-#: its overhead.
-_MANY_ROWS = 4096
+#: its overhead: of an index of any shape, and in :func:`take_rows`.
+_MANY_ROWS, _MANY_IN_BATCH = 4096, 16384
 
 #: Below this number of other rows, torch is faster.
 _FEW_ROWS = 64
@@ -187,9 +187,13 @@ def take_rows(input: Tensor, index: Tensor) -> Tensor:
         IndexError: If an index is outside ``[0, num_rows)``.
     """
     one = input.stride(0) == 1
-    few = index.shape[0] < (_MANY_ROWS if one else _FEW_ROWS)
+    few = index.shape[0] < (_MANY_IN_BATCH if one else _FEW_ROWS)
     if few or input.requires_grad or index.dtype != torch.int64:
-        return input.index_select(0, index)
+        if not one or input.dim() == 1:
+            return input.index_select(0, index)
+        # Torch copies rows of a matrix one by one, even of one number.
+        rows = input.view(-1).index_select(0, index)
+        return rows.view(-1, *input.shape[1:])
     with below_autograd():
         return _check.call(_operator, input, index)
 

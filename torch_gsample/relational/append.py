@@ -27,8 +27,10 @@ from torch_gsample.relational.tables import (
     Staged,
     check_dangling,
     plain_columns,
+    take_times,
     time_columns,
 )
+from torch_gsample.relational.times import kind_of
 from torch_gsample.relational.values import ValueReader
 from torch_gsample.storage.segments import SegmentWriter, append_segment
 
@@ -138,10 +140,8 @@ def _stage(old: TableFolder, source: Source) -> Staged:
             continue
         source.sql[name] = _no_rows(columns[name])
     times = time_columns(source, old.schema, columns)
-    kind = next((time.kind for time in times.values()), None)
-    rows = {name: source.num_rows(name) for name in times}
-    kinds = {time.kind for name, time in times.items() if rows[name]}
-    if kinds - {old.time_kind}:
+    kind = kind_of({n: t for n, t in times.items() if source.num_rows(n)})
+    if kind not in (None, old.time_kind):
         raise ValueError(
             f'append_tables: times must be {old.time_kind}, as in the '
             f'folder (got {kind})'
@@ -164,6 +164,7 @@ def _stage(old: TableFolder, source: Source) -> Staged:
             source, name, plain, 0, old.values[name].categories
         )
         values[name].skipped = dict(old.values[name].skipped)
+    take_times(keys)
     return Staged(source, old.schema, keys, values, old.time_kind)
 
 

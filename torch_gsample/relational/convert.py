@@ -167,6 +167,8 @@ def description(staged: Staged, report: dict[str, Any]) -> dict[str, Any]:
             'columns': keys.columns,
             'key': list(schema.key),
             'time': schema.time,
+            'time_zone': schema.time_zone,
+            'time_from': list(schema.time_from),
             'foreign_keys': [
                 {'columns': list(key.columns), 'table': key.table}
                 for key in schema.foreign_keys

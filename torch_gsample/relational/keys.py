@@ -165,6 +165,26 @@ class KeyTable:
                 f'{list(found[2:])} in rows {found[0]} and {found[1]})'
             )
 
+    def take_times(self, number: int, parent: 'KeyTable') -> None:
+        """Gives each row the time of its row in another table.
+
+        Args:
+            number (int): Index of the foreign key in the schema.
+            parent (KeyTable): The referenced table, with times.
+        """
+        self.check_types(number, parent)
+        name = _staged('times', self.table)
+        self._execute(
+            f'CREATE TEMP TABLE {name} AS SELECT c.*, p.time FROM {self.sql} '
+            f'AS c LEFT JOIN {parent.all_keys} AS p ON {self._on(number)} '
+            'ORDER BY c.id'
+        )
+        self._execute(f'DROP TABLE {self.sql}')
+        self._execute(f'ALTER TABLE {name} RENAME TO {self.sql}')
+        self.timed = True
+        query = f'SELECT count(*) - count(time) FROM {self.sql}'
+        self.null_times = self._one(query)[0]
+
     def times(self) -> Tensor | None:
         """Returns the time of each row."""
         if not self.timed:

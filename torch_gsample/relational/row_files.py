@@ -132,6 +132,8 @@ def read_description(
         )
     entries = {
         name: {k: entry[k] for k in ('key', 'time', 'foreign_keys')}
+        # Not in folders of earlier releases.
+        | {k: entry.get(k) for k in ('time_zone', 'time_from')}
         for name, entry in tables.items()
     }
     schema = read_schema({'tables': entries})

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 _LARGEST = 1 << 24  # bytes of a manifest
-_FIELDS = {'file', 'key', 'time', 'foreign_keys'}
+_FIELDS = {
+    'file', 'key', 'time', 'time_from', 'time_zone', 'foreign_keys'
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,9 @@ class TableSchema:
         key (Tuple[str, ...]): The columns of its primary key; may be empty.
         time (str, optional): The column with the time from which a row exists.
         foreign_keys (Tuple[ForeignKey, ...]): Its foreign keys.
+        time_zone (str, optional): The time zone of times that have none.
+        time_from (Tuple[str, ...]): The columns of a foreign key: a row has
+            the time of the row that it refers to.
         files (Tuple[str, ...]): Its Parquet files, in a folder.
         has_keys (bool): Whether a manifest names its keys; otherwise, they are
             those that the database declares.
@@ -47,6 +52,8 @@ class TableSchema:
     key: tuple[str, ...] = ()
     time: str | None = None
     foreign_keys: tuple[ForeignKey, ...] = ()
+    time_zone: str | None = None
+    time_from: tuple[str, ...] = ()
     files: tuple[str, ...] = field(default=(), compare=False)
     has_keys: bool = field(default=True, compare=False, repr=False)
 
@@ -56,7 +63,8 @@ def read_manifest(manifest: Any) -> dict[str, TableSchema]:
 
     Args:
         manifest (Dict or Path): ``{'tables': {name: {'key': ..., 'time': ...,
-            'foreign_keys': {column: table}, 'file': ...}}}``, all optional. A
+            'foreign_keys': {column: table}, 'file': ..., 'time_zone': ...,
+            'time_from': column}}}``, all optional. A
             key of several columns is a list; a foreign key of several is an
             item ``{'columns': [...], 'table': ...}`` of a list. A table
             without ``key`` and ``foreign_keys`` has the declared ones.
@@ -113,11 +121,26 @@ def _read_table(table: str, entry: Any) -> TableSchema:
             f'from_tables: table {table!r} must have a manifest with '
             f'{sorted(_FIELDS)} (got {_short(entry)})'
         )
-    time = entry.get('time')
+    time, zone = (
+        value if value is None else _text(value, f'{key!r} of table {table!r}')
+        for key, value in ((k, entry.get(k)) for k in ('time', 'time_zone'))
+    )
+    if zone is not None and time is None:
+        raise ValueError(
+            f"from_tables: 'time_zone' of table {table!r} needs a 'time'"
+        )
+    parent = _names(entry.get('time_from'), f"'time_from' of table {table!r}")
+    if parent and time is not None:
+        raise ValueError(
+            f"from_tables: table {table!r} must have a 'time' or a "
+            "'time_from' (got both)"
+        )
     return TableSchema(
         _names(entry.get('key'), f"'key' of table {table!r}"),
-        None if time is None else _text(time, f"'time' of table {table!r}"),
+        time,
         _foreign_keys(table, entry.get('foreign_keys')),
+        zone,
+        parent,
         _names(entry.get('file'), f"'file' of table {table!r}"),
         has_keys='key' in entry or 'foreign_keys' in entry,
     )
@@ -194,6 +217,13 @@ def checked_schema(
                     f'(it has {_short(list(columns[name]))})'
                 )
         keys = [_resolved(name, key, tables) for key in table.foreign_keys]
+        known = [key.columns for key in table.foreign_keys]
+        if table.time_from and table.time_from not in known:
+            raise ValueError(
+                f"from_tables: 'time_from' of table {name!r} must be the "
+                f'columns of a foreign key, one of {known} (got '
+                f'{table.time_from})'
+            )
         out[name] = replace(table, foreign_keys=tuple(keys))
     _check_names(out)
     return out

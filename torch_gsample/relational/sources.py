@@ -304,6 +304,12 @@ def _open_folder(
     for name, table in (known or {}).items():
         if table.files:
             files[name] = [_inside(folder, name, file) for file in table.files]
+    if not files and (others := sorted(p.name for p in folder.iterdir())):
+        raise ValueError(
+            f'from_tables: folder {folder} must have *.parquet files (it has '
+            f'{others[:20]}); DuckDB writes them of CSV: COPY (FROM '
+            "'user.csv') TO 'user.parquet'"
+        )
     return _open_parquet(database, files, known)
 
 

@@ -3,12 +3,14 @@
 Messages go to the logger ``torch_gsample.spark``, at level INFO.
 """
 
+import errno
 import functools
 import inspect
 import itertools
 import logging
 import math
 import os
+import tempfile
 import threading
 import time
 import types
@@ -33,6 +35,8 @@ Function = TypeVar('Function', bound=Callable[..., Any])
 log = logging.getLogger('torch_gsample.spark')
 
 _DESCRIPTION = 'spark.job.description'
+#: In the JVM's error if a file cannot grow.
+_FULL = 'java.io.IOException: No space left on device'
 _tags = itertools.count()
 #: The report of the innermost :func:`watch`, and its context.
 _watched: ContextVar[tuple[SparkContext, JobReport] | None] = ContextVar(
@@ -154,10 +158,29 @@ def operation(function: Function) -> Function:
         session = _session_of(given.values())
         if session is None:
             return function(*args, **kwargs)
-        with described(session, name):
+        with described(session, name), _full_disks(session, name):
             return function(*args, **kwargs)
 
     return typing.cast(Function, checked)
+
+
+@contextmanager
+def _full_disks(session: SparkSession, op: str) -> Iterator[None]:
+    """Names the disks of a session if one is full; Spark does not."""
+    try:
+        yield
+    except (Py4JError, PySparkException) as error:
+        if _FULL not in str(error):
+            raise
+        context, where = context_of(session), ''
+        if context is not None:
+            found = context.getConf().get('spark.local.dir')
+            where = f' ({found or tempfile.gettempdir()} by its setting)'
+        raise OSError(
+            errno.ENOSPC,
+            f"{op}: a disk is full: that of 'spark.local.dir'{where}, where "
+            'Spark stores shuffled rows, or that of the result',
+        ) from error
 
 
 def counter(name: str) -> Any:

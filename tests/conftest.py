@@ -15,6 +15,8 @@ from hypothesis import settings
 from torch._dynamo import trace_rules
 from torch._subclasses.fake_tensor import FakeTensorMode
 
+from tests import process_state
+
 # The same examples in every run: failures are reproducible.
 settings.register_profile('tests', derandomize=True, database=None)
 settings.load_profile('tests')
@@ -98,10 +100,15 @@ def pytest_xdist_make_scheduler(config, log):
 @pytest.fixture(autouse=True, scope='module')
 def _forget_what_a_file_compiled():
     """Frees millions of objects: a collection would take two seconds."""
+    before = process_state.read(process_state.OF_FILES)
+    attributes = process_state.read_attributes()
     yield
     torch._dynamo.reset()
     FakeTensorMode.cache_clear()
     _leave_out_of_collections()
+    changed = process_state.restore(process_state.OF_FILES, before)
+    changed += process_state.restore_attributes(attributes)
+    assert not changed, 'the tests of this file left changes'
 
 
 #: `torch.manual_seed` also records the stack for each absent kind of GPU.
@@ -114,9 +121,15 @@ _seed = (
 
 @pytest.fixture(autouse=True)
 def _same_state():
-    """Resets the seed and threads: tests are independent of their order."""
+    """Resets the seed, and restores the state of the process.
+
+    Tests are independent of their order. A test that leaves changes fails.
+    """
     _seed(12345)
     threads = torch.get_num_threads()
+    before = process_state.read(process_state.OF_TESTS)
     yield
     if torch.get_num_threads() != threads:
         torch.set_num_threads(threads)
+    changed = process_state.restore(process_state.OF_TESTS, before)
+    assert not changed, 'the test left changes'

@@ -16,6 +16,7 @@ from torch._dynamo import trace_rules
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from tests import process_state
+from torch_gsample.codegen import build
 
 # The same examples in every run: failures are reproducible.
 settings.register_profile('tests', derandomize=True, database=None)
@@ -121,11 +122,12 @@ _seed = (
 
 @pytest.fixture(autouse=True)
 def _same_state():
-    """Resets the seed, and restores the state of the process.
+    """Resets the seed, given warnings and threads, and restores other state.
 
     Tests are independent of their order. A test that leaves changes fails.
     """
     _seed(12345)
+    build._warned.clear()
     threads = torch.get_num_threads()
     before = process_state.read(process_state.OF_TESTS)
     yield

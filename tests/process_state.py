@@ -14,7 +14,6 @@ from torch.nn.modules import module as nn_module
 from torch.utils import deterministic
 
 from torch_gsample import patch
-from torch_gsample.codegen import build
 from torch_gsample.loader import batch_edge_index, prefetch
 
 _HOOKS = [
@@ -119,7 +118,6 @@ def _restore_environment(before: dict[bytes, bytes]) -> None:
     os.environb.update(before)
 
 
-#: Tests may set the number of threads: `tests/conftest.py` restores it.
 OF_TESTS = {
     'fusion for all models': State(_fusions, _undo_fusions),
     'patch of PyG': State(lambda: list(patch._active), _undo_patches),
@@ -128,9 +126,6 @@ OF_TESTS = {
     ),
     'threads that make batches': State(
         lambda: set(prefetch._running), _end_threads
-    ),
-    'warnings given once': State(
-        lambda: set(build._warned), build._warned.intersection_update
     ),
     'context': State(_contexts, _restore_contexts),
     'default dtype': State(torch.get_default_dtype, torch.set_default_dtype),

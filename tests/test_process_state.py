@@ -11,7 +11,6 @@ import torch._dynamo.config
 
 from tests import process_state
 from torch_gsample import patch_pyg
-from torch_gsample.codegen import build
 from torch_gsample.fusion import AutomaticFusion
 from torch_gsample.loader import batch_edge_index, prefetch
 from torch_gsample.rng import _current
@@ -39,7 +38,6 @@ LEFT = {
         torch.nn.modules.module.register_module_forward_hook(print)
     ),
     'threads that make batches': leave_a_thread,
-    'warnings given once': lambda: build._warned.add('a warning'),
     'context': lambda: _current.set(3),
     'default dtype': lambda: torch.set_default_dtype(torch.float64),
     'grad mode': lambda: torch._C._set_grad_enabled(False),

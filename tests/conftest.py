@@ -3,6 +3,7 @@
 import functools
 import gc
 import os
+import threading
 
 # Before torch reads it. GNU OpenMP's threads spin for milliseconds after each
 # call, on a processor that another test process needs.
@@ -131,6 +132,10 @@ def _same_state():
     threads = torch.get_num_threads()
     before = process_state.read(process_state.OF_TESTS)
     yield
+    # An epoch that is prepared ahead would run what the next test patches.
+    for thread in threading.enumerate():
+        if thread.name == 'torch_gsample_background':
+            thread.join()
     if torch.get_num_threads() != threads:
         torch.set_num_threads(threads)
     changed = process_state.restore(process_state.OF_TESTS, before)

@@ -25,7 +25,9 @@ class Background:
             except BaseException as error:
                 self._error = error
 
-        self._thread = threading.Thread(target=work, daemon=True)
+        self._thread = threading.Thread(
+            target=work, name='torch_gsample_background', daemon=True
+        )
         self._thread.start()
 
     def wait(self) -> None:

@@ -55,13 +55,10 @@ def plan(data, store, name, kind, memory=MEMORY, **options):
 
 
 def assert_threads_end(before):
-    """Threads that are new end soon; those of other tests end when they do."""
-    for _ in range(100):
-        new = [t for t in threading.enumerate() if t not in before]
-        if not new:
-            return
-        time.sleep(0.1)
-    raise AssertionError(new)
+    """Threads that are new end soon."""
+    for thread in set(threading.enumerate()) - set(before):
+        thread.join(60)
+        assert not thread.is_alive()
 
 
 @pytest.mark.parametrize(

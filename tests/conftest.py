@@ -3,6 +3,7 @@
 import functools
 import gc
 import os
+import threading
 
 # Before torch reads it. GNU OpenMP's threads spin for milliseconds after each
 # call, on a processor that another test process needs.
@@ -14,6 +15,9 @@ import torch._dynamo.guards
 from hypothesis import settings
 from torch._dynamo import trace_rules
 from torch._subclasses.fake_tensor import FakeTensorMode
+
+from tests import process_state
+from torch_gsample.codegen import build
 
 # The same examples in every run: failures are reproducible.
 settings.register_profile('tests', derandomize=True, database=None)
@@ -98,10 +102,15 @@ def pytest_xdist_make_scheduler(config, log):
 @pytest.fixture(autouse=True, scope='module')
 def _forget_what_a_file_compiled():
     """Frees millions of objects: a collection would take two seconds."""
+    before = process_state.read(process_state.OF_FILES)
+    attributes = process_state.read_attributes()
     yield
     torch._dynamo.reset()
     FakeTensorMode.cache_clear()
     _leave_out_of_collections()
+    changed = process_state.restore(process_state.OF_FILES, before)
+    changed += process_state.restore_attributes(attributes)
+    assert not changed, 'the tests of this file left changes'
 
 
 #: `torch.manual_seed` also records the stack for each absent kind of GPU.
@@ -114,9 +123,20 @@ _seed = (
 
 @pytest.fixture(autouse=True)
 def _same_state():
-    """Resets the seed and threads: tests are independent of their order."""
+    """Resets the seed, given warnings and threads, and restores other state.
+
+    Tests are independent of their order. A test that leaves changes fails.
+    """
     _seed(12345)
+    build._warned.clear()
     threads = torch.get_num_threads()
+    before = process_state.read(process_state.OF_TESTS)
     yield
+    # An epoch that is prepared ahead would run what the next test patches.
+    for thread in threading.enumerate():
+        if thread.name == 'torch_gsample_background':
+            thread.join()
     if torch.get_num_threads() != threads:
         torch.set_num_threads(threads)
+    changed = process_state.restore(process_state.OF_TESTS, before)
+    assert not changed, 'the test left changes'

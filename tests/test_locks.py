@@ -39,11 +39,11 @@ def busy() -> Iterator[Callable[[Callable[[], object]], None]]:
 
 
 def _forked(function: Callable[[], object]) -> bool:
-    """Whether a function returns in a forked process within 5 seconds."""
+    """Whether a function returns in a forked process."""
     child = os.fork()
     if child == 0:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.alarm(5)
+        signal.alarm(60)  # the load of the machine is unknown
         try:
             function()
             os._exit(0)

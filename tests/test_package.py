@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -178,23 +179,63 @@ def files_of(part: str) -> list[Path]:
     return [*(PACKAGE / part).rglob('*.py'), *PACKAGE.glob(f'{part}.py')]
 
 
+class Facts(NamedTuple):
+    """What a file contains; trees of all files would take much memory."""
+
+    #: Absolute names of imported modules and, ``from`` them, of names.
+    modules: list[str]
+    names: set[str]
+    #: Lines where a tuple is written and taken apart.
+    unpacked: list[int]
+    #: The lines of each function.
+    lines: list[tuple[str, int]]
+    #: Public names whose docstrings do not begin with a sentence.
+    unsaid: list[str]
+
+
 @functools.cache
-def imported_modules(path: Path) -> list[str]:
-    """Absolute names of modules that a file imports."""
-    names = []
-    for node in ast.walk(ast.parse(path.read_text())):
+def facts_of(path: Path) -> Facts:
+    tree = ast.parse(path.read_text())
+    facts = Facts([], set(), [], [], [])
+    for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module:
+            names = [f'{node.module}.{a.name}' for a in node.names]
+            facts.names.update(names, [node.module])
             if node.module == 'torch_gsample':
-                names += [f'torch_gsample.{a.name}' for a in node.names]
-            names.append(node.module)
+                facts.modules.extend(names)
+            facts.modules.append(node.module)
         elif isinstance(node, ast.Import):
-            names += [alias.name for alias in node.names]
-    return names
+            facts.modules.extend(alias.name for alias in node.names)
+        elif isinstance(node, ast.Starred):
+            if isinstance(node.value, ast.Tuple):
+                facts.unpacked.append(node.lineno)
+        elif isinstance(node, ast.FunctionDef):
+            body = node.body[bool(ast.get_docstring(node)) :]
+            lines = node.end_lineno - body[0].lineno if body else 0
+            facts.lines.append((node.name, lines))
+    for name, node in public(tree):
+        first = (ast.get_docstring(node) or '').split('\n\n')[0].rstrip()
+        if not first.endswith(('.', '::')):
+            facts.unsaid.append(name)
+    return facts
+
+
+def public(tree: ast.AST, prefix: str = ''):
+    """Public classes, functions and methods of a module or class."""
+    for node in ast.iter_child_nodes(tree):
+        kinds = ast.FunctionDef, ast.ClassDef
+        if isinstance(node, kinds) and not node.name.startswith('_'):
+            names = node.decorator_list
+            # The getter of a setter says it.
+            if not any(isinstance(x, ast.Attribute) for x in names):
+                yield prefix + node.name, node
+            if isinstance(node, ast.ClassDef):
+                yield from public(node, f'{node.name}.')
 
 
 def imported_parts(path: Path) -> set[str]:
     """Parts of the package that a file imports."""
-    names = imported_modules(path)
+    names = facts_of(path).modules
     parts = [n.split('.') for n in names if n.startswith('torch_gsample.')]
     return {
         p[1]
@@ -211,17 +252,7 @@ def test_imports_go_one_way(part):
 
 def imports_among(paths: dict[str, Path]) -> dict[str, set[str]]:
     """Which of some modules each of them imports, anywhere in its file."""
-    return {
-        name: {
-            found
-            for node in ast.walk(ast.parse(path.read_text()))
-            if isinstance(node, ast.ImportFrom)
-            for alias in node.names
-            for found in (node.module, f'{node.module}.{alias.name}')
-            if found in paths and found != name
-        }
-        for name, path in paths.items()
-    }
+    return {x: facts_of(paths[x]).names & paths.keys() - {x} for x in paths}
 
 
 def test_imports_have_no_circle():
@@ -241,10 +272,7 @@ def test_imports_have_no_circle():
 def test_no_tuple_is_taken_apart_where_it_is_written(part):
     """As in ``*(a, b)``: a list of names is a string that is split."""
     for path in files_of(part):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Starred):
-                written = isinstance(node.value, ast.Tuple)
-                assert not written, f'{path}:{node.lineno}'
+        assert not facts_of(path).unpacked, path
 
 
 def test_sampling_imports_go_down():
@@ -271,7 +299,7 @@ def test_packages_that_are_imported_are_declared():
     modules = {'pytorch_frame': 'torch_frame'}  # of another name
     declared |= {modules.get(name, name) for name in declared}
     for path in PACKAGE.rglob('*.py'):
-        names = {name.split('.')[0] for name in imported_modules(path)}
+        names = {name.split('.')[0] for name in facts_of(path).modules}
         names -= {*sys.stdlib_module_names, 'torch_gsample'}
         assert names <= declared, f'{path}: {names - declared}'
 
@@ -339,30 +367,13 @@ def test_exported_names_are_documented(name):
             assert value.__doc__, f'{name}.{key}'
 
 
-def public(tree: ast.AST, prefix: str = ''):
-    """Public classes, functions and methods of a module or class."""
-    for node in ast.iter_child_nodes(tree):
-        kinds = ast.FunctionDef, ast.ClassDef
-        if isinstance(node, kinds) and not node.name.startswith('_'):
-            setter = any(
-                isinstance(d, ast.Attribute) for d in node.decorator_list
-            )
-            if not setter:  # its getter says it
-                yield prefix + node.name, node
-            if isinstance(node, ast.ClassDef):
-                yield from public(node, f'{node.name}.')
-
-
 @pytest.mark.parametrize(
     'part', sorted(set(LAYERS) - {'_library', 'datasets'})
 )
 def test_public_names_say_what_they_are_for(part):
     """Of data sets only the exported names are public."""
     for path in files_of(part):
-        for name, node in public(ast.parse(path.read_text())):
-            doc = ast.get_docstring(node) or ''
-            first = doc.split('\n\n')[0].rstrip()
-            assert first.endswith(('.', '::')), f'{path}: {name}'
+        assert not facts_of(path).unsaid, path
 
 
 def test_files_and_functions_are_short():
@@ -371,11 +382,8 @@ def test_files_and_functions_are_short():
             if path.suffix in ('.py', '.cpp', '.h', '.cu', '.cuh'):
                 assert len(path.read_text().splitlines()) <= 400, path
     for path in PACKAGE.rglob('*.py'):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.FunctionDef):
-                body = node.body[bool(ast.get_docstring(node)) :]
-                lines = node.end_lineno - body[0].lineno if body else 0
-                assert lines <= 60, f'{path}: {node.name}'
+        for name, lines in facts_of(path).lines:
+            assert lines <= 60, f'{path}: {name}'
 
 
 def test_no_file_names_a_path_of_a_machine():

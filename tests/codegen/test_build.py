@@ -54,7 +54,7 @@ def test_a_library_is_built_once(folder, monkeypatch):
 def test_threads_build_one_library_once_and_others_meanwhile(
     folder, monkeypatch
 ):
-    both, sources = threading.Barrier(2, timeout=20), []
+    both, sources = threading.Barrier(2, timeout=100), []
     compile_one = building._compile
 
     def compile_(compiler, source, path, flags):

@@ -12,7 +12,7 @@ import torch
 
 from tests.codegen.test_build import PROGRAM
 from tests.fresh import Run
-from torch_gsample.codegen import build, nvrtc, run_cuda
+from torch_gsample.codegen import nvrtc, run_cuda
 from torch_gsample.codegen.build import BuildError, read
 from torch_gsample.codegen.cuda import cuda_kernel
 from torch_gsample.codegen.cuda_driver import Driver
@@ -166,7 +166,6 @@ def missing(*args):
 def test_without_driver_or_compiler_it_says_so_once(
     gpu, monkeypatch, name, message
 ):
-    monkeypatch.setattr(build, '_warned', set())
     monkeypatch.setattr(run_cuda, name, missing)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter('always')

@@ -1,17 +1,8 @@
 """What all tests of loaders share."""
 
-import threading
 import warnings
 
 import pytest
-
-
-@pytest.fixture(autouse=True)
-def _no_thread_is_left():
-    """No test leaves a thread that makes batches."""
-    yield
-    names = [t.name for t in threading.enumerate()]
-    assert 'torch_gsample_prefetch' not in names
 
 
 @pytest.fixture

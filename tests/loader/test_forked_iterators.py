@@ -22,7 +22,7 @@ from torch_gsample.loader import (
 from torch_gsample.storage import ChunkedGraph, StreamingSampler
 
 #: Seconds after which a child that waits is ended by a signal.
-PATIENCE = 20
+PATIENCE = 100
 
 
 def in_child(work):

@@ -3,8 +3,10 @@
 import errno
 import json
 import os
+import random
 import resource
 import signal
+import time
 import zlib
 from pathlib import Path
 
@@ -183,3 +185,22 @@ def in_a_fork(function):
             os._exit(255)
         os._exit(0)
     return os.waitpid(pid, 0)[1]
+
+
+def kill_at_random(function, times):
+    """Kills processes that run a function; yields whether each was killed."""
+    draws, seconds = random.Random(0), 0.02
+    for _ in range(times):
+        pid = os.fork()
+        if pid == 0:
+            torch.set_num_threads(1)  # threads of the parent are not there
+            try:
+                function()
+            finally:
+                os._exit(0)
+        time.sleep(draws.random() * seconds)
+        os.kill(pid, signal.SIGKILL)
+        is_killed = os.WIFSIGNALED(os.waitpid(pid, 0)[1])
+        # About half of them are killed, however fast the machine is.
+        seconds *= 1.2 if is_killed else 0.8
+        yield is_killed

@@ -6,12 +6,11 @@ import os
 import random
 import signal
 import sys
-import time
 
 import pytest
 import torch
 
-from tests.storage.disk import fill_a_disk, in_a_fork
+from tests.storage.disk import fill_a_disk, in_a_fork, kill_at_random
 from tests.storage.test_damage import flip
 from torch_gsample.storage import FeatureFile
 from torch_gsample.storage.crc32c import BLOCK, crc32c
@@ -241,20 +240,13 @@ def test_a_crash_leaves_no_half_of_a_file(tmp_path):
 
 
 def test_writers_that_are_killed_at_any_moment_leave_nothing(tmp_path):
-    draws, killed = random.Random(0), 0
+    killed = 0
 
     def write():
         FeatureFile.write(tmp_path / 'x', [X] * 200)
 
-    for _ in range(100):
-        pid = os.fork()
-        if pid == 0:
-            torch.set_num_threads(1)
-            write()
-            os._exit(0)
-        time.sleep(draws.random() * 0.02)
-        os.kill(pid, signal.SIGKILL)
-        killed += os.WIFSIGNALED(os.waitpid(pid, 0)[1])
+    for is_killed in kill_at_random(write, 100):
+        killed += is_killed
         if (tmp_path / 'x').exists():
             FeatureFile(tmp_path / 'x').verify()
             os.remove(tmp_path / 'x')

@@ -2,10 +2,7 @@
 
 import errno
 import os
-import random
 import shutil
-import signal
-import time
 
 import pytest
 import torch
@@ -29,16 +26,9 @@ def files(folder):
 
 
 def test_writers_that_are_killed_at_any_moment_leave_nothing(tmp_path):
-    draws, killed = random.Random(0), 0
-    for _ in range(30):
-        pid = os.fork()
-        if pid == 0:
-            torch.set_num_threads(1)
-            write(tmp_path)
-            os._exit(0)
-        time.sleep(draws.random() * 0.05)
-        os.kill(pid, signal.SIGKILL)
-        killed += os.WIFSIGNALED(os.waitpid(pid, 0)[1])
+    killed = 0
+    for is_killed in disk.kill_at_random(lambda: write(tmp_path), 30):
+        killed += is_killed
         if (tmp_path / 'g').exists():
             ChunkedGraph(tmp_path / 'g').verify()
             shutil.rmtree(tmp_path / 'g')

@@ -2,11 +2,8 @@
 
 import gc
 import os
-import random
 import resource
-import signal
 import threading
-import time
 import warnings
 
 import numpy as np
@@ -14,7 +11,7 @@ import pytest
 import torch
 from torch_geometric.sampler import SamplerOutput
 
-from tests.storage.disk import in_a_fork
+from tests.storage.disk import in_a_fork, kill_at_random
 from tests.storage.test_feature_store import joined, make
 from tests.storage.test_read_plan import (
     MODEL,
@@ -273,19 +270,16 @@ def test_samples_with_gradients_stay_in_memory(tmp_path):
 
 def test_a_killed_reader_leaves_nothing(packed, tmp_path):
     stores, _ = packed
-    before, killed = sorted(os.listdir(tmp_path)), 0
-    draws = random.Random(0)
-    for _ in range(12):
-        pid = os.fork()
-        if pid == 0:
-            torch.set_num_threads(1)
-            for _ in range(50):
-                for _ in loader_of(stores, prefetch=0):
-                    pass
-            os._exit(0)
-        time.sleep(draws.random() * 0.05)
-        os.kill(pid, signal.SIGKILL)
-        killed += os.WIFSIGNALED(os.waitpid(pid, 0)[1])
+    before = sorted(os.listdir(tmp_path))
+
+    def read():
+        for _ in range(50):
+            for _ in loader_of(stores, prefetch=0):
+                pass
+
+    killed = 0
+    for is_killed in kill_at_random(read, 12):
+        killed += is_killed
         assert sorted(os.listdir(tmp_path)) == before
     assert killed > 6
 

@@ -55,13 +55,10 @@ def plan(data, store, name, kind, memory=MEMORY, **options):
 
 
 def assert_threads_end(before):
-    """Threads that are new end soon; those of other tests end when they do."""
-    for _ in range(100):
-        new = [t for t in threading.enumerate() if t not in before]
-        if not new:
-            return
-        time.sleep(0.1)
-    raise AssertionError(new)
+    """Threads that are new end soon."""
+    for thread in set(threading.enumerate()) - set(before):
+        thread.join(60)
+        assert not thread.is_alive()
 
 
 @pytest.mark.parametrize(
@@ -282,12 +279,13 @@ def test_an_iteration_that_is_closed_ends_its_reads(tmp_path, monkeypatch):
     plan(data, store, 'homogeneous', 'window', max_batches=1)
     monkeypatch.setattr('torch_gsample.storage.read_windows._PIECE', 1)
     read = FeatureFile.read_to
-    pieces, reading = [], threading.Event()
+    pieces, reading, closing = [], threading.Event(), threading.Event()
 
     def slowly(self, rows, *args):
         pieces.append(len(rows))
         if len(pieces) > 30:  # of the second window
             reading.set()
+            closing.wait(60)
             time.sleep(0.05)
         read(self, rows, *args)
 
@@ -296,7 +294,8 @@ def test_an_iteration_that_is_closed_ends_its_reads(tmp_path, monkeypatch):
     sample = SamplerOutput(torch.arange(30), *[None] * 3)
     samples = store.read_ahead([sample, sample])
     next(samples)
-    reading.wait(10)
+    reading.wait(60)
+    closing.set()
     samples.close()
     assert_threads_end(before)
     assert 30 < len(pieces) < 50

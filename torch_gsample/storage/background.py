@@ -25,11 +25,13 @@ class Background:
             except BaseException as error:
                 self._error = error
 
-        self._thread = threading.Thread(target=work, daemon=True)
+        self._thread = threading.Thread(
+            target=work, name='torch_gsample_background', daemon=True
+        )
         self._thread.start()
 
     def wait(self) -> None:
-        """Waits until it is done; raises its error here.
+        """Waits until it is done; raises its error here, once.
 
         Raises:
             RuntimeError: In a forked child, which does not have the thread.
@@ -40,8 +42,11 @@ class Background:
                 f'that prepares it ({self._process}) (got {os.getpid()})'
             )
         self._thread.join()
-        if self._error is not None:
-            raise self._error
+        try:
+            if self._error is not None:
+                raise self._error
+        finally:
+            self._error = None  # its traceback refers to this object
 
     def stop(self) -> None:
         """Requests the end of the function and waits for it."""

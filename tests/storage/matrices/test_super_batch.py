@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from torch_gsample import algorithms, super_batch
-from torch_gsample.rng import make_key, program_scope
-from tests.storage.matrices.programs import flat
+from torch_gsample.rng import EPOCH_SCOPE, make_key, program_scope
+from tests.storage.matrices.programs import assert_same, flat
 
 PROGRAMS = {
     'ladies': lambda A, s: algorithms.ladies(A, s, [16]),
@@ -34,7 +34,8 @@ def run_alone(program, A, seeds):
 @pytest.mark.parametrize('name', PROGRAMS)
 def test_batches_together_equal_single_ones(stored, name):
     A = stored[True][1].matrix(cache_bytes=0)
-    seeds = [torch.arange(6 * i, 6 * i + 5) for i in range(4)]
+    # Seeds of one batch are in others, and one batch has none.
+    seeds = [(torch.arange(size) * 7 + size) % 300 for size in (9, 0, 5, 60)]
     together = super_batch(PROGRAMS[name], 4)
     with program_scope(torch.cat(KEYS)):
         found = together(A, seeds)
@@ -60,3 +61,33 @@ def test_batches_together_read_a_block_once(stored):
     read_together()  # compiles
     alone = bytes_of(lambda: [A[:, s].edges() for s in seeds])
     assert 0 < bytes_of(read_together) == alone / 4
+
+
+@pytest.mark.parametrize('name', ['shadow', 'deepwalk', 'saint_walk'])
+def test_draws_of_an_epoch_are_those_of_single_batches(stored, name):
+    A, program = stored[False][1].matrix(), PROGRAMS[name]
+    seeds = [torch.arange(6 * i, 6 * i + 9) for i in range(4)]
+    key = make_key(5, 2, EPOCH_SCOPE)
+    together = super_batch(program, 4)
+    with program_scope(key.repeat(4, 1)):
+        found = together(A, seeds)
+    assert together.notes == ('several batches run together',)
+    for got, ids in zip(found, seeds, strict=True):
+        with program_scope(key):
+            want = program(A, ids)
+        assert_same(flat(got), flat(want))
+
+
+def test_walks_together_read_a_block_once(stored):
+    A, seeds = stored[False][1].matrix(cache_bytes=0), [torch.arange(20)] * 4
+    step = lambda A, s: A.random_walk(s, 1).nodes  # noqa: E731
+    together = super_batch(step, 4)
+
+    def requests_of(run):
+        before = A.stats()['requests']
+        with program_scope(torch.cat(KEYS)):
+            run()
+        return A.stats()['requests'] - before
+
+    requests_of(lambda: together(A, seeds))  # compiles
+    assert requests_of(lambda: together(A, seeds)) == 1

@@ -14,6 +14,7 @@ from torch_geometric.utils import _trim_to_layer as pyg_trim
 
 from torch_gsample.adjacency import read_adjacency
 from torch_gsample.graph_input import SPARSE_LAYOUTS, GraphData
+from torch_gsample.samplers.base import KeyedSampler
 
 _trim_adj = pyg_trim.trim_adj
 
@@ -49,6 +50,35 @@ def with_edge_index(data: GraphData) -> GraphData:
             if 'edge_weight' not in store:
                 store.edge_weight = edges.value
     return out if found else data
+
+
+def with_sampled_edges(data: GraphData, sampler: Any) -> GraphData:
+    """Adds an empty ``edge_index`` where only the sampler has edges.
+
+    The loaders write edges only for the edge types of ``data``, and a graph on
+    disk may be the sampler's alone.
+
+    Args:
+        data (Data or HeteroData): The graph; others are returned as they are.
+        sampler (BaseSampler): Only samplers of this package are considered.
+    """
+    pyg = isinstance(data, (Data, HeteroData))
+    if not pyg or not isinstance(sampler, KeyedSampler):
+        return data
+    edge_types = [None] if isinstance(data, Data) else sampler.graph.edge_types
+    out = copy.copy(data)
+    missing = [t for t in edge_types if not _has_edges(data, t)]
+    for edge_type in missing:
+        store = out._store if edge_type is None else out[edge_type]
+        store.edge_index = torch.empty(2, 0, dtype=torch.int64)
+    return out if missing else data
+
+
+def _has_edges(data: GraphData, edge_type: Any) -> bool:
+    if edge_type is not None and edge_type not in data.edge_types:
+        return False
+    store = data._store if edge_type is None else data[edge_type]
+    return any(key in store for key in ('edge_index', 'adj_t', 'adj'))
 
 
 def _is_sparse(value: Any) -> bool:

@@ -14,6 +14,7 @@ from torch_gsample.loader.adjacency import (
     AdjacencyBatches,
     adj_t_values,
     with_edge_index,
+    with_sampled_edges,
 )
 from torch_gsample.loader.base import KeyedLoader
 from torch_gsample.loader.check_arguments import (
@@ -48,6 +49,7 @@ class NodeBatches(AdjacencyBatches, KeyedLoader, PyGNodeLoader):
         seeds = node_seeds(
             name, graph, sampler, input_nodes, time, ids, self._needs_times
         )
+        graph = with_sampled_edges(graph, sampler)
         self._init_keyed(graph, sampler, kwargs)
         PyGNodeLoader.__init__(self, graph, sampler, seeds, **kwargs)
         self.__dict__['data'] = data
@@ -134,6 +136,7 @@ class LinkBatches(AdjacencyBatches, KeyedLoader, PyGLinkLoader):
         self.adj_t_values = adj_t_values(data)
         graph = with_edge_index(data)
         link_seeds(name, graph, sampler, *seeds, kwargs.get('input_id'))
+        graph = with_sampled_edges(graph, sampler)
         self._init_keyed(graph, sampler, kwargs)
         _, self.edge_label, self.edge_label_time = seeds
         PyGLinkLoader.__init__(self, graph, sampler, *seeds, **kwargs)

@@ -21,8 +21,9 @@ _MARGIN = 1.1
 #: The largest size for a graph on disk, and the memory of a run without a
 #: budget.
 _LARGEST_ON_DISK, _MEMORY_ON_DISK = 1024, 256 << 20
-#: Slowdown that is certain after two rounds.
-_LOSS = 1.15
+#: Slowdown that is certain after two rounds, and gain on disk, where rounds
+#: take long.
+_LOSS, _CLEAR_ON_DISK = 1.15, 0.8
 
 
 class SizeSearch:
@@ -198,7 +199,8 @@ class SizeSearch:
             ratios = [t / a for t, a in zip(*pairs, strict=True)]
             least, alone = map(min, pairs)
             gain = max(least / alone, statistics.median(ratios))
-            if rounds == _ROUNDS or min(ratios) > _LOSS:
+            clear = self._on_disk and max(ratios) < _CLEAR_ON_DISK
+            if rounds == _ROUNDS or min(ratios) > _LOSS or clear:
                 self._next(gain)
 
     def _next(self, gain: float) -> None:

@@ -52,20 +52,41 @@ def with_edge_index(data: GraphData) -> GraphData:
     return out if found else data
 
 
-def with_sampled_edges(data: GraphData, sampler: Any) -> GraphData:
+def with_sampled_edges(
+    name: str, data: GraphData, sampler: Any
+) -> GraphData:
     """Adds an empty ``edge_index`` where only the sampler has edges.
 
     The loaders write edges only for the edge types of ``data``, and a graph on
     disk may be the sampler's alone.
 
     Args:
-        data (Data or HeteroData): The graph; others are returned as they are.
+        name (str): The loader, for errors.
+        data (Data or HeteroData or (Data, GraphStore)): The attributes; others
+            are returned as they are.
         sampler (BaseSampler): Only samplers of this package are considered.
+
+    Raises:
+        ValueError: If there are fewer rows than the sampler has nodes.
     """
-    pyg = isinstance(data, (Data, HeteroData))
-    if not pyg or not isinstance(sampler, KeyedSampler):
+    if not isinstance(sampler, KeyedSampler):
         return data
-    edge_types = [None] if isinstance(data, Data) else sampler.graph.edge_types
+    if isinstance(data, tuple) and type(data[0]) in (Data, HeteroData):
+        data = data[0] if type(data[1]) not in (Data, HeteroData) else data
+    if not isinstance(data, (Data, HeteroData)):
+        return data
+    if isinstance(data, Data):
+        edge_types, stores = [None], {None: data}
+    else:
+        edge_types, stores = sampler.graph.edge_types, data._node_store_dict
+    for node_type, size in sampler.graph.counts.items():
+        rows = stores[node_type].get('x') if node_type in stores else None
+        if isinstance(rows, Tensor) and rows.shape[0] < size:
+            of = '' if node_type is None else f' of {node_type!r}'
+            raise ValueError(
+                f"{name}: 'x'{of} must have a row for each of the {size} "
+                f"nodes of the sampler's graph (got {rows.shape[0]})"
+            )
     out = copy.copy(data)
     missing = [t for t in edge_types if not _has_edges(data, t)]
     for edge_type in missing:

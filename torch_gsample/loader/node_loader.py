@@ -44,12 +44,11 @@ class NodeBatches(AdjacencyBatches, KeyedLoader, PyGNodeLoader):
         name = type(self).__name__
         check_sampler(name, sampler, 'sample_from_nodes')
         self.adj_t_values = adj_t_values(data)
-        graph = with_edge_index(data)
+        graph = with_sampled_edges(name, with_edge_index(data), sampler)
         time, ids = kwargs.get('input_time'), kwargs.get('input_id')
         seeds = node_seeds(
             name, graph, sampler, input_nodes, time, ids, self._needs_times
         )
-        graph = with_sampled_edges(graph, sampler)
         self._init_keyed(graph, sampler, kwargs)
         PyGNodeLoader.__init__(self, graph, sampler, seeds, **kwargs)
         self.__dict__['data'] = data
@@ -134,9 +133,8 @@ class LinkBatches(AdjacencyBatches, KeyedLoader, PyGLinkLoader):
             name, kwargs.get('neg_sampling'), kwargs.get('neg_sampling_ratio')
         )
         self.adj_t_values = adj_t_values(data)
-        graph = with_edge_index(data)
+        graph = with_sampled_edges(name, with_edge_index(data), sampler)
         link_seeds(name, graph, sampler, *seeds, kwargs.get('input_id'))
-        graph = with_sampled_edges(graph, sampler)
         self._init_keyed(graph, sampler, kwargs)
         _, self.edge_label, self.edge_label_time = seeds
         PyGLinkLoader.__init__(self, graph, sampler, *seeds, **kwargs)

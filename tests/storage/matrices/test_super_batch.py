@@ -3,9 +3,13 @@
 import pytest
 import torch
 
+from tests.storage.matrices.programs import assert_same, flat
 from torch_gsample import algorithms, super_batch
 from torch_gsample.rng import EPOCH_SCOPE, make_key, program_scope
-from tests.storage.matrices.programs import assert_same, flat
+from torch_gsample.storage.matrices.trees import sample_trees
+
+#: A run that fails is a warning, and its batches run one by one.
+pytestmark = pytest.mark.filterwarnings('error:super_batch')
 
 PROGRAMS = {
     'ladies': lambda A, s: algorithms.ladies(A, s, [16]),
@@ -91,3 +95,21 @@ def test_walks_together_read_a_block_once(stored):
 
     requests_of(lambda: together(A, seeds))  # compiles
     assert requests_of(lambda: together(A, seeds)) == 1
+
+
+def test_trees_of_several_batches_are_those_of_each(stored):
+    edges = stored[False][1].matrix()._cols
+    seeds = [torch.arange(0), torch.tensor([3, 3, 9]), torch.arange(7)]
+    sizes = torch.tensor([len(ids) for ids in seeds])
+    ptr = torch.cat([torch.zeros(1, dtype=torch.int64), sizes.cumsum(0)])
+    key = torch.cat(KEYS[:3])
+    node, tree = sample_trees(
+        edges, torch.cat(seeds), [4, 2], key, 1, False, ptr
+    )
+    wants = [
+        sample_trees(edges, ids, [4, 2], key[i : i + 1], 1, False)
+        for i, ids in enumerate(seeds)
+    ]
+    assert torch.equal(node, torch.cat([want[0] for want in wants]))
+    trees = [want[1] + begin for want, begin in zip(wants, ptr, strict=False)]
+    assert torch.equal(tree, torch.cat(trees))

@@ -410,7 +410,9 @@ def test_rows_are_written_where_the_same_mask_selected_them(width):
     def other(seeds):
         pairs = aten.stack.default([seeds] * width, 1)
         held = aten.index.Tensor(pairs, [aten.ne.Scalar(pairs, 1)])
-        return (aten.index_put.default(pairs, [aten.ne.Scalar(pairs, 0)], held),)
+        return (
+            aten.index_put.default(pairs, [aten.ne.Scalar(pairs, 0)], held),
+        )
 
     assert_equal(f, IDS)
     _, [note] = rewritten(other, IDS)

@@ -44,7 +44,7 @@ def test_a_folder_without_a_graph_is_named(graph, missing):
 def test_a_file_or_a_tensor_is_no_path_of_a_graph(graph, data):
     with pytest.raises(NotADirectoryError, match="ChunkedGraph: 'path'"):
         ChunkedGraph(graph.path / 'meta.json')
-    with pytest.raises(TypeError, match="ChunkedGraph: 'path'.*Tensor"):
+    with pytest.raises(TypeError, match=r"ChunkedGraph: 'path'.*Tensor"):
         ChunkedGraph(data.edge_index)
 
 

@@ -52,9 +52,7 @@ def with_edge_index(data: GraphData) -> GraphData:
     return out if found else data
 
 
-def with_sampled_edges(
-    name: str, data: GraphData, sampler: Any
-) -> GraphData:
+def with_sampled_edges(name: str, data: GraphData, sampler: Any) -> GraphData:
     """Adds an empty ``edge_index`` where only the sampler has edges.
 
     The loaders write edges only for the edge types of ``data``, and a graph on

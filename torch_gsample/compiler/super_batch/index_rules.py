@@ -215,9 +215,7 @@ def _index_put(rewrite: Rewrite, node: Node) -> Value:
     return Value(rewrite.copy(node, changed), axis)
 
 
-def _put_by_mask(
-    rewrite: Rewrite, node: Node, given: dict[str, Any]
-) -> Value:
+def _put_by_mask(rewrite: Rewrite, node: Node, given: dict[str, Any]) -> Value:
     """Writes rows that the same mask selected before."""
     base, at, source = given['self'], given['indices'][0], given['values']
     value, mask = rewrite.vector(base), rewrite.vector(at)

@@ -172,7 +172,9 @@ def test_batches_on_disk_are_as_many_as_the_memory_allows():
             search.note_time(size, 1 + size / 4)
     assert search.is_decided
     assert taken.count(8) == 3  # one for the memory, two for the time
-    assert max(taken) == search.best == 40  # 8000 / (1.1 * 18 * 10)
+    assert (
+        max(taken) == search.best == search.size == 40
+    )  # 8000 / (1.1 * 18 * 10)
 
 
 def test_a_graph_on_disk_has_a_budget():

@@ -59,7 +59,9 @@ class SizeSearch:
     @property
     def size(self) -> int:
         """Number of batches that a caller should prepare."""
-        return min(self._chosen or self._trying, self._most)
+        if self._chosen is not None:
+            return self.best
+        return min(self._trying, self._most)
 
     @property
     def best(self) -> int:

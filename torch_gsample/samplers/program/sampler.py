@@ -175,8 +175,7 @@ class ProgramSampler(KeyedSampler):
         if disjoint and self.is_hetero:
             raise ValueError(
                 f"{self._name}: 'data' must have one type of nodes and edges "
-                'for disjoint subgraphs of seeds (got '
-                f'{list(self.graph.edge_types)})'
+                f"with 'disjoint' (got {list(self.graph.edge_types)})"
             )
         self._disjoint = disjoint
         self.fanouts = fanouts

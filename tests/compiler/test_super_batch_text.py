@@ -2,7 +2,6 @@
 
 import copy
 
-import pytest
 import torch
 
 from tests.compiler import programs
@@ -386,34 +385,3 @@ def test_operators_without_a_rule():
     for f in (in_place, where):
         _, [note] = rewritten(f, VALUE, IDS)
         assert 'its operator is unknown' in note
-
-
-def test_masks_of_elements_counts_of_values_and_quotients():
-    def f(seeds):
-        pairs = aten.stack.default([seeds, seeds + 1], 1)
-        held = aten.index.Tensor(pairs, [aten.ne.Scalar(pairs, 1)])
-        distinct = held.unique(return_counts=True)
-        half = aten.floor_divide.default(seeds, 2)
-        return held, distinct[0], distinct[1], half
-
-    assert_equal(f, IDS)
-
-
-@pytest.mark.parametrize('width', [1, 2])
-def test_rows_are_written_where_the_same_mask_selected_them(width):
-    def f(seeds):
-        pairs = aten.stack.default([seeds] * width, 1)
-        mask = aten.ne.Scalar(pairs, 1)
-        held = aten.index.Tensor(pairs, [mask]) * 3
-        return (aten.index_put.default(pairs, [mask], held),)
-
-    def other(seeds):
-        pairs = aten.stack.default([seeds] * width, 1)
-        held = aten.index.Tensor(pairs, [aten.ne.Scalar(pairs, 1)])
-        return (
-            aten.index_put.default(pairs, [aten.ne.Scalar(pairs, 0)], held),
-        )
-
-    assert_equal(f, IDS)
-    _, [note] = rewritten(other, IDS)
-    assert 'it writes rows of another axis by a mask' in note

@@ -133,8 +133,9 @@ class LinkBatches(AdjacencyBatches, KeyedLoader, PyGLinkLoader):
             name, kwargs.get('neg_sampling'), kwargs.get('neg_sampling_ratio')
         )
         self.adj_t_values = adj_t_values(data)
-        graph = with_sampled_edges(name, with_edge_index(data), sampler)
+        graph = with_edge_index(data)
         link_seeds(name, graph, sampler, *seeds, kwargs.get('input_id'))
+        graph = with_sampled_edges(name, graph, sampler)
         self._init_keyed(graph, sampler, kwargs)
         _, self.edge_label, self.edge_label_time = seeds
         PyGLinkLoader.__init__(self, graph, sampler, *seeds, **kwargs)

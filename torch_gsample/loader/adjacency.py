@@ -69,8 +69,7 @@ def with_sampled_edges(name: str, data: GraphData, sampler: Any) -> GraphData:
     """
     if not isinstance(sampler, KeyedSampler):
         return data
-    if isinstance(data, tuple) and type(data[0]) in (Data, HeteroData):
-        data = data[0] if type(data[1]) not in (Data, HeteroData) else data
+    data = attributes_of(data, sampler)
     if not isinstance(data, (Data, HeteroData)):
         return data
     if isinstance(data, Data):
@@ -91,6 +90,15 @@ def with_sampled_edges(name: str, data: GraphData, sampler: Any) -> GraphData:
         store = out._store if edge_type is None else out[edge_type]
         store.edge_index = torch.empty(2, 0, dtype=torch.int64)
     return out if missing else data
+
+
+def attributes_of(data: Any, sampler: Any) -> Any:
+    """Returns the ``Data`` of a pair of it and its sampler's graph store."""
+    pyg = Data, HeteroData
+    is_pair = isinstance(data, tuple) and isinstance(sampler, KeyedSampler)
+    if is_pair and type(data[0]) in pyg and type(data[1]) not in pyg:
+        return data[0]
+    return data
 
 
 def _has_edges(data: GraphData, edge_type: Any) -> bool:

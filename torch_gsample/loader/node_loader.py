@@ -13,6 +13,7 @@ from torch_gsample.graph_input import GraphData
 from torch_gsample.loader.adjacency import (
     AdjacencyBatches,
     adj_t_values,
+    attributes_of,
     with_edge_index,
     with_sampled_edges,
 )
@@ -133,7 +134,7 @@ class LinkBatches(AdjacencyBatches, KeyedLoader, PyGLinkLoader):
             name, kwargs.get('neg_sampling'), kwargs.get('neg_sampling_ratio')
         )
         self.adj_t_values = adj_t_values(data)
-        graph = with_edge_index(data)
+        graph = with_edge_index(attributes_of(data, sampler))
         link_seeds(name, graph, sampler, *seeds, kwargs.get('input_id'))
         graph = with_sampled_edges(name, graph, sampler)
         self._init_keyed(graph, sampler, kwargs)

@@ -1,6 +1,7 @@
 """Reads PyG's data as a :class:`~torch_gsample.graph.Graph`."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import torch
@@ -121,11 +122,16 @@ def type_of_data(name: str, data: Any) -> DataType:
     try:
         return DataType.from_data(data)
     except ValueError:
-        graph = ', whose first graph is data[0]'
+        hint = ''
+        if isinstance(data, Dataset):
+            hint = ', whose first graph is data[0]'
+        elif isinstance(data, GraphStore):
+            hint = ', the second of such a tuple'
+        elif isinstance(data, (str, Path)):
+            hint = ': ChunkedGraph(path) opens a graph on disk'
         raise ValueError(
             f"{name}: 'data' must be a Data, a HeteroData or a tuple of "
-            f'FeatureStore and GraphStore (got {type(data).__name__}'
-            f'{graph if isinstance(data, Dataset) else ""})'
+            f'FeatureStore and GraphStore (got {type(data).__name__}{hint})'
         ) from None
 
 

@@ -159,6 +159,35 @@ def test_a_search_ends_at_the_budget():
     assert search.is_alone
 
 
+def test_batches_on_disk_are_as_many_as_the_memory_allows():
+    search = SizeSearch('auto', 8000)
+    search.read_disk()
+    sizes, taken = [10] * 64, []
+    for _ in range(60):
+        size = search.take(sizes[: search.best if search.is_decided else 8])
+        taken.append(size)
+        if search.wants_memory(sizes[:size]):
+            search.note_memory(sizes[:size], 180 * size)  # 18 bytes a seed
+        else:
+            search.note_time(size, 1 + size / 4)
+    assert search.is_decided
+    assert taken.count(8) == 3  # one for the memory, two for the time
+    assert (
+        max(taken) == search.best == search.size == 40
+    )  # 8000 / (1.1 * 18 * 10)
+
+
+def test_a_graph_on_disk_has_a_budget():
+    search = SizeSearch('auto', None)
+    search.read_disk()
+    assert search.wants_memory([10])
+    search.note_memory([10], 1 << 40)
+    assert search.is_alone
+    chosen = SizeSearch(6, None)
+    chosen.read_disk()
+    assert not chosen.wants_memory([10])
+
+
 def test_bytes_are_counted_while_tensors_live():
     with Memory() as memory:
         a = torch.zeros(1000)

@@ -385,14 +385,3 @@ def test_operators_without_a_rule():
     for f in (in_place, where):
         _, [note] = rewritten(f, VALUE, IDS)
         assert 'its operator is unknown' in note
-
-
-def test_masks_of_elements_counts_of_values_and_quotients():
-    def f(seeds):
-        pairs = aten.stack.default([seeds, seeds + 1], 1)
-        held = aten.index.Tensor(pairs, [aten.ne.Scalar(pairs, 1)])
-        distinct = held.unique(return_counts=True)
-        half = aten.floor_divide.default(seeds, 2)
-        return held, distinct[0], distinct[1], half
-
-    assert_equal(f, IDS)

@@ -1,5 +1,6 @@
 """Samplers of graphs on disk under our loaders."""
 
+import copy
 import os
 import pickle
 import signal
@@ -338,3 +339,23 @@ def test_engines_and_caches_change_no_sample(tmp_path, engine, direct, cache):
                 want.sample_from_nodes(inputs),
                 want.edge_permutation,
             )
+
+
+@pytest.mark.parametrize('num_workers', [0, 2])
+@pytest.mark.parametrize('name', TYPES)
+def test_edges_may_be_on_disk_alone(tmp_path, name, num_workers):
+    data, sampler, want = make(tmp_path, 'random', name)
+    features = copy.copy(data)
+    for store in features.edge_stores:
+        del store.edge_index
+    # Attributes of edges without ends are attributes of the whole graph.
+    for graph in (data, features):
+        for store in graph.edge_stores:
+            for key in {*store.edge_attrs(), 'weight', 'time'} & {*store}:
+                if key != 'edge_index':
+                    del store[key]
+    options = {'input_nodes': TYPES[name], 'num_workers': num_workers}
+    assert run(loader(features, sampler, **options)) == run(
+        loader(data, want, **options)
+    )
+    assert not any('edge_index' in store for store in features.edge_stores)

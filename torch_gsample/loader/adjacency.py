@@ -14,6 +14,7 @@ from torch_geometric.utils import _trim_to_layer as pyg_trim
 
 from torch_gsample.adjacency import read_adjacency
 from torch_gsample.graph_input import SPARSE_LAYOUTS, GraphData
+from torch_gsample.samplers.base import KeyedSampler
 
 _trim_adj = pyg_trim.trim_adj
 
@@ -49,6 +50,62 @@ def with_edge_index(data: GraphData) -> GraphData:
             if 'edge_weight' not in store:
                 store.edge_weight = edges.value
     return out if found else data
+
+
+def with_sampled_edges(name: str, data: GraphData, sampler: Any) -> GraphData:
+    """Adds an empty ``edge_index`` where only the sampler has edges.
+
+    The loaders write edges only for the edge types of ``data``, and a graph on
+    disk may be the sampler's alone.
+
+    Args:
+        name (str): The loader, for errors.
+        data (Data or HeteroData or (Data, GraphStore)): The attributes; others
+            are returned as they are.
+        sampler (BaseSampler): Only samplers of this package are considered.
+
+    Raises:
+        ValueError: If there are fewer rows than the sampler has nodes.
+    """
+    if not isinstance(sampler, KeyedSampler):
+        return data
+    data = attributes_of(data, sampler)
+    if not isinstance(data, (Data, HeteroData)):
+        return data
+    if isinstance(data, Data):
+        edge_types, stores = [None], {None: data}
+    else:
+        edge_types, stores = sampler.graph.edge_types, data._node_store_dict
+    for node_type, size in sampler.graph.counts.items():
+        rows = stores[node_type].get('x') if node_type in stores else None
+        if isinstance(rows, Tensor) and rows.shape[0] < size:
+            of = '' if node_type is None else f' of {node_type!r}'
+            raise ValueError(
+                f"{name}: 'x'{of} must have a row for each of the {size} "
+                f"nodes of the sampler's graph (got {rows.shape[0]})"
+            )
+    out = copy.copy(data)
+    missing = [t for t in edge_types if not _has_edges(data, t)]
+    for edge_type in missing:
+        store = out._store if edge_type is None else out[edge_type]
+        store.edge_index = torch.empty(2, 0, dtype=torch.int64)
+    return out if missing else data
+
+
+def attributes_of(data: Any, sampler: Any) -> Any:
+    """Returns the ``Data`` of a pair of it and its sampler's graph store."""
+    pyg = Data, HeteroData
+    is_pair = isinstance(data, tuple) and isinstance(sampler, KeyedSampler)
+    if is_pair and type(data[0]) in pyg and type(data[1]) not in pyg:
+        return data[0]
+    return data
+
+
+def _has_edges(data: GraphData, edge_type: Any) -> bool:
+    if edge_type is not None and edge_type not in data.edge_types:
+        return False
+    store = data._store if edge_type is None else data[edge_type]
+    return any(key in store for key in ('edge_index', 'adj_t', 'adj'))
 
 
 def _is_sparse(value: Any) -> bool:

@@ -152,8 +152,11 @@ def search_look_ahead(loader: Any, sampler: GraphSampler) -> None:
 
     def seeds() -> list[torch.Tensor]:
         num_items = len(loader.dataset)
-        steps = torch.arange(size) * max(num_items // size, 1)
-        places = [(steps + i) % num_items for i in range(_MEASURED)]
+        step = max(num_items // size, 1)
+        steps = torch.arange(size) * step
+        # Not adjacent: they would share the blocks of a disk.
+        gap = max(step // _MEASURED, 1)
+        places = [(steps + i * gap) % num_items for i in range(_MEASURED)]
         return [_nodes(loader.input_data[place]) for place in places]
 
     with _as_made(loader):

@@ -13,7 +13,9 @@ from torch_gsample.graph_input import GraphData
 from torch_gsample.loader.adjacency import (
     AdjacencyBatches,
     adj_t_values,
+    attributes_of,
     with_edge_index,
+    with_sampled_edges,
 )
 from torch_gsample.loader.base import KeyedLoader
 from torch_gsample.loader.check_arguments import (
@@ -43,7 +45,7 @@ class NodeBatches(AdjacencyBatches, KeyedLoader, PyGNodeLoader):
         name = type(self).__name__
         check_sampler(name, sampler, 'sample_from_nodes')
         self.adj_t_values = adj_t_values(data)
-        graph = with_edge_index(data)
+        graph = with_sampled_edges(name, with_edge_index(data), sampler)
         time, ids = kwargs.get('input_time'), kwargs.get('input_id')
         seeds = node_seeds(
             name, graph, sampler, input_nodes, time, ids, self._needs_times
@@ -132,8 +134,9 @@ class LinkBatches(AdjacencyBatches, KeyedLoader, PyGLinkLoader):
             name, kwargs.get('neg_sampling'), kwargs.get('neg_sampling_ratio')
         )
         self.adj_t_values = adj_t_values(data)
-        graph = with_edge_index(data)
+        graph = with_edge_index(attributes_of(data, sampler))
         link_seeds(name, graph, sampler, *seeds, kwargs.get('input_id'))
+        graph = with_sampled_edges(name, graph, sampler)
         self._init_keyed(graph, sampler, kwargs)
         _, self.edge_label, self.edge_label_time = seeds
         PyGLinkLoader.__init__(self, graph, sampler, *seeds, **kwargs)

@@ -65,7 +65,8 @@ class Matrices:
             [edge_type] = matrices
         if edge_type not in matrices:
             raise KeyError(
-                f'ChunkedGraph: {edge_type!r} must be one of {list(matrices)}'
+                "ChunkedGraph.matrix: 'edge_type' must be one of "
+                f'{list(matrices)} (got {edge_type!r})'
             )
         return matrices[edge_type]
 

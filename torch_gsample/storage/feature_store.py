@@ -254,6 +254,8 @@ class DiskFeatureStore(FeatureStore):
             return value[:]
         key = attr.group_name, attr.attr_name
         plan = self._plan
+        if isinstance(value, Tensor) and isinstance(index, Tensor):
+            _check_rows(key, value, index)
         if plan is None or key not in plan.files or not _is_list(index):
             return value[index]
         assert isinstance(value, RowSource)
@@ -334,3 +336,15 @@ def _checked_scores(
                 f'a tensor [{len(file)}], one for each row (got {size})'
             )
     return by_type
+
+
+def _check_rows(key: Any, value: Tensor, index: Tensor) -> None:
+    if index.dtype == torch.bool or index.numel() == 0:
+        return
+    low, high = map(int, torch.aminmax(index))
+    size = value.shape[0]
+    if low < -size or high >= size:
+        raise IndexError(
+            f"DiskFeatureStore: 'index' must be in [0, {size}), the rows of "
+            f'{key} (got {low if low < -size else high})'
+        )

@@ -1,5 +1,6 @@
 """A graph on disk: its contents and checks."""
 
+import os
 import warnings
 from contextlib import suppress
 from pathlib import Path
@@ -86,9 +87,21 @@ class ChunkedGraph(Matrices, GraphStore):
                 f"ChunkedGraph: 'verify' must be one of {VERIFY} (got "
                 f'{verify!r})'
             )
+        if not isinstance(path, (str, os.PathLike)):
+            raise TypeError(
+                "ChunkedGraph: 'path' must be the path of a graph's folder "
+                f'(got {type(path).__name__})'
+            )
         self.path, self.direct = Path(path), direct
         self._verify = verify
-        read_whole(self.path, self._read)
+        try:
+            read_whole(self.path, self._read)
+        except (FileNotFoundError, NotADirectoryError) as error:
+            text = (
+                "ChunkedGraph: 'path' must be the folder of a graph (got "
+                f'{self.path}), which has this file'
+            )
+            raise type(error)(error.errno, text, error.filename) from None
 
     def _read(self) -> None:
         self._identity = identity(self.path)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 from tqdm import tqdm
@@ -163,6 +164,8 @@ def _read_source(
 ) -> GraphSource:
     if isinstance(data, GraphSource):
         return data
+    if isinstance(data, np.ndarray):
+        data = torch.from_numpy(data)
     known = (Data, HeteroData, CSC, Tensor, tuple)
     if isinstance(data, known):
         return memory_source(data, num_nodes, weight_attr, time_attr)

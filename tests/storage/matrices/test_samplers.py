@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from torch_geometric.data import Data
 
 from tests.fresh import FORKS
 from tests.loader.batches import run
@@ -77,6 +78,23 @@ def test_features_come_from_their_store(data, graph, name):
     for out, want in zip(outs, wants, strict=True):
         for key in ('x', 'edge_index', 'n_id', 'e_id'):
             assert torch.equal(out[key], want[key])
+
+
+def test_edges_of_a_program_may_be_on_disk_alone(data, graph):
+    features, make = Data(x=data.x), SAMPLERS['ladies']
+    wants = loader(data, make(data, seed=0))
+    outs = loader(features, make(graph, seed=0))
+    for out, want in zip(outs, wants, strict=True):
+        for key in ('x', 'edge_index', 'n_id', 'e_id', 'edge_weight'):
+            assert torch.equal(out[key], want[key])
+
+
+@pytest.mark.parametrize('name', ['shadow', 'saint', 'ladies'])
+def test_super_batches_are_the_same(data, graph, name):
+    make, options = SAMPLERS[name], {'super_batch': 3}
+    sampler = make(graph, seed=0, compile=True, options=options)
+    want = run(loader(data, make(data, seed=0)))
+    assert run(loader(data, sampler)) == want
 
 
 @pytest.mark.parametrize('spawned', [False, True])

@@ -40,7 +40,8 @@ def _next_key(rewrite: Rewrite, node: Node) -> Value:
     return Value(key)
 
 
-def _drawn(rewrite: Rewrite, given: dict[str, Any]) -> tuple[Node, Node]:
+def drawn(rewrite: Rewrite, given: dict[str, Any]) -> tuple[Node, Node]:
+    """Returns the keys of a draw's batches, and its call id."""
     key = rewrite.constant(given['key'])
     if key not in rewrite.numbers or given['call_id'] != 0:
         raise NoRule('a draw has its own key')
@@ -84,7 +85,7 @@ def _positive_weights(rewrite: Rewrite, node: Node) -> Parts:
 @rule(gsample.sample_nodes.default)
 def _sample_nodes(rewrite: Rewrite, node: Node) -> Parts:
     given = arguments(node)
-    key, number = _drawn(rewrite, given)
+    key, number = drawn(rewrite, given)
     size = given['num_nodes']
     value = rewrite.known.get(size) if isinstance(size, Node) else None
     weight = optional(rewrite, given['cum_weight'])
@@ -121,7 +122,7 @@ def _sample_columns(rewrite: Rewrite, node: Node) -> Parts:
     if not has_only(node, 'cols', 'id', 'cum_weight', 'replace', 'options'):
         raise NoRule('it samples columns by tree, time or position')
     given = arguments(node)
-    key, number = _drawn(rewrite, given)
+    key, number = drawn(rewrite, given)
     indptr = rewrite[given['indptr']]
     weight = optional(rewrite, given['cum_weight'])
     if weight is not None and weight.axis is not indptr.into:
@@ -162,8 +163,8 @@ def _sample_layers(rewrite: Rewrite, node: Node) -> Parts:
     given = arguments(node)
     if len(given['seeds']) != 1 or given['disjoint']:
         raise NoRule('layers have several types or trees')
-    drawn = [
-        _drawn(rewrite, {'key': key, 'call_id': call_id})
+    draws = [
+        drawn(rewrite, {'key': key, 'call_id': call_id})
         for key, call_id in zip(given['key'], given['call_id'], strict=True)
     ]
     seeds, like = rewrite.rows(given['seeds'][0]), example(node)[:4]
@@ -174,8 +175,8 @@ def _sample_layers(rewrite: Rewrite, node: Node) -> Parts:
         [rewrite.constant(size) for size in given['num_nodes']],
         [rewrite.local(seeds)],
         given['fanouts'],
-        [key for key, _ in drawn],
-        [number for _, number in drawn],
+        [key for key, _ in draws],
+        [number for _, number in draws],
         like=(*like, [rewrite.pointer_like() for _ in like[3]]),
         **{name: given[name] for name in _OF_LAYERS},
         ptr=[seeds.axis.ptr],
@@ -236,7 +237,7 @@ def _numbers(rewrite: Rewrite, axis: Axis) -> Node:
 @rule(gsample.random_uniform.default)
 def _random_uniform(rewrite: Rewrite, node: Node) -> Value:
     given = arguments(node)
-    key, number = _drawn(rewrite, given)
+    key, number = drawn(rewrite, given)
     id = rewrite.vector(given['id'])
     call = rewrite.call(
         segments.random_uniform,
@@ -253,7 +254,7 @@ def _random_uniform(rewrite: Rewrite, node: Node) -> Value:
 def _walk(rewrite: Rewrite, node: Node) -> Parts:
     """Runs batch by batch, as walkers have ids in their batch."""
     given = arguments(node)
-    key, number = _drawn(rewrite, given)
+    key, number = drawn(rewrite, given)
     seeds = rewrite.vector(given['seeds'])
     rest = {
         name: rewrite.constant(value)
@@ -279,7 +280,7 @@ def _sample_neighbors(rewrite: Rewrite, node: Node) -> Parts:
     given = arguments(node)
     if len(given['seeds']) != 1:
         raise NoRule('a sample has nodes of several types')
-    key, number = _drawn(rewrite, given)
+    key, number = drawn(rewrite, given)
     seeds = rewrite.vector(given['seeds'][0])
     rest = {
         name: map_arg(value, rewrite.constant)

@@ -199,9 +199,10 @@ def _index_fill(rewrite: Rewrite, node: Node) -> Value:
 def _index_put(rewrite: Rewrite, node: Node) -> Value:
     given = arguments(node)
     at, source = given['indices'][0], given['values']
-    integers = at is not None and example(at).dtype != torch.bool
-    if len(given['indices']) > 1 or not integers or given['accumulate']:
-        raise NoRule('it writes by a mask or several indices, or accumulates')
+    if len(given['indices']) > 1 or at is None or given['accumulate']:
+        raise NoRule('it writes by several indices, or accumulates')
+    if example(at).dtype == torch.bool:
+        return _put_by_mask(rewrite, node, given)
     base, place, axis = _target(rewrite, given['self'], at)
     changed = {given['self']: base, at: place}
     if not rewrite[source].is_constant:
@@ -212,6 +213,18 @@ def _index_put(rewrite: Rewrite, node: Node) -> Value:
     elif example(source).dim() > 0:
         raise NoRule('it writes rows of a constant')
     return Value(rewrite.copy(node, changed), axis)
+
+
+def _put_by_mask(rewrite: Rewrite, node: Node, given: dict[str, Any]) -> Value:
+    """Writes rows that the same mask selected before."""
+    base, at, source = given['self'], given['indices'][0], given['values']
+    value, mask = rewrite.vector(base), rewrite.vector(at)
+    rows = rewrite.vector(source)
+    held = rewrite.held(flat(rewrite, mask, example(at)))
+    if mask.axis is not value.axis or rows.axis is not held:
+        raise NoRule('it writes rows of another axis by a mask')
+    changed = {base: rewrite.local(value), source: rewrite.local(rows)}
+    return Value(rewrite.copy(node, changed), value.axis)
 
 
 @rule(aten.bincount.default)

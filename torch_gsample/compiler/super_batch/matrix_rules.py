@@ -167,10 +167,15 @@ def _unique_nodes(rewrite: Rewrite, node: Node) -> Parts:
 @rule(gsample.induce_subgraph.default)
 def _induce_subgraph(rewrite: Rewrite, node: Node) -> Parts:
     given = arguments(node)
-    for name in ('indptr', 'indices', 'num_rows'):
-        rewrite.constant(given[name])
+    num_rows = rewrite.constant(given['num_rows'])
     rows = rewrite.vector(given['row_nodes'])
     cols = rewrite.vector(given['col_nodes'])
+    indptr, indices = rewrite[given['indptr']], rewrite[given['indices']]
+    if indptr.is_constant and indices.is_constant:
+        col_nodes = rewrite.local(cols)
+    else:  # the columns of each batch, as read from a disk
+        axis = _same_columns(rewrite, given['indptr'], given['indices'])
+        col_nodes = rewrite.positions(cols, axis)
     blocks = [optional(rewrite, given[f'{n}_batch']) for n in ('row', 'col')]
     if blocks == [None, None]:
         blocks = [rewrite.batch(rows.axis), rewrite.batch(cols.axis)]
@@ -182,11 +187,11 @@ def _induce_subgraph(rewrite: Rewrite, node: Node) -> Parts:
         blocks = [block.node for block in blocks]
     call = rewrite.call(
         node.target,
-        rewrite.operand(given['indptr']),
-        rewrite.operand(given['indices']),
-        rewrite.constant(given['num_rows']),
+        indptr.node,
+        indices.node,
+        num_rows,
         rewrite.local(rows),
-        rewrite.local(cols),
+        col_nodes,
         *blocks,
         like=example(node),
         num_threads=given['num_threads'],
@@ -197,7 +202,7 @@ def _induce_subgraph(rewrite: Rewrite, node: Node) -> Parts:
         (
             Value(row, edges, rows.axis),
             Value(col, edges, cols.axis),
-            Value(edge, edges),
+            Value(edge, edges, indptr.into),
         )
     )
 

@@ -217,6 +217,8 @@ class SuperBatch:
         fit = bool(batches) and not alone and _fit(batches)
         if not alone:
             batches = [(b[0], _marked(b[1]), *b[2:]) for b in batches]
+        if fit and getattr(batches[0][0], '_disk', None) is not None:
+            self.search.read_disk()
         if fit and tries:
             self.search.offer(len(batches))
         while len(out) < len(batches):

@@ -68,6 +68,13 @@ def ptr_of_sorted(position: Tensor, ptr: Tensor) -> Tensor:
     return torch.searchsorted(position, ptr)
 
 
+def ptr_of_trees(tree: Tensor, ptr: Tensor) -> Tensor:
+    """Returns the starts of batches in nodes of trees, batch by batch."""
+    batch = torch.searchsorted(ptr[1:], tree, right=True)
+    counts = torch.bincount(batch, minlength=ptr.numel() - 1)
+    return torch.nn.functional.pad(counts.cumsum(0), (1, 0))
+
+
 def ptr_of_rest(ptr: Tensor, first: Tensor) -> Tensor:
     """Returns the starts of batches without the first rows of each."""
     sizes = (ptr.diff() - first.diff()).clamp(min=0)

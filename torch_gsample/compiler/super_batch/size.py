@@ -18,8 +18,12 @@ _ROUNDS, _FIRST, _LARGEST = 4, 8, 32
 _GAIN = 0.93
 #: Factor for the memory of more seeds than were measured.
 _MARGIN = 1.1
-#: Slowdown that is certain after two rounds.
-_LOSS = 1.15
+#: The largest size for a graph on disk, and the memory of a run without a
+#: budget.
+_LARGEST_ON_DISK, _MEMORY_ON_DISK = 1024, 256 << 20
+#: Slowdown that is certain after two rounds, and gain on disk, where rounds
+#: take long.
+_LOSS, _CLEAR_ON_DISK = 1.15, 0.8
 
 
 class SizeSearch:
@@ -29,6 +33,9 @@ class SizeSearch:
     than eight do not gain if eight do not. Runs of batches together and one by
     one alternate, so that other load affects both. A gain must show in the
     minima of both, as other load only adds time, and in most of the rounds.
+
+    Batches of a graph on disk read a block once if they run together, so the
+    more the better: if some gain, as many run together as the memory allows.
 
     Args:
         size (int or str): The number, or ``'auto'``.
@@ -45,18 +52,28 @@ class SizeSearch:
         self._gains: dict[int, float] = {1: 1.0}
         self._offered: list[int] = []
         self._counts = True
-        self._bytes_per_seed, self._measured = 0.0, 0
+        self._bytes_per_seed, self._measured, self._seeds = 0.0, 0, 1
+        self._on_disk = False
         self._lock = new_lock()
 
     @property
     def size(self) -> int:
         """Number of batches that a caller should prepare."""
-        return min(self._chosen or self._trying, self._most)
+        if self._chosen is not None:
+            return self.best
+        return min(self._trying, self._most)
 
     @property
     def best(self) -> int:
         """Number of batches known to be fastest together."""
-        return min(self._chosen or self._fastest(), self._most)
+        best = min(self._chosen or self._fastest(), self._most)
+        if not self._on_disk or self._budget is None:
+            return best
+        # The caller holds the results of as many batches.
+        most = 4 * self._measured
+        if self._bytes_per_seed > 0:
+            most = min(most, self._budget / (_MARGIN * self._bytes_per_seed))
+        return max(min(best, int(most / self._seeds)), 1)
 
     @property
     def is_decided(self) -> bool:
@@ -67,6 +84,15 @@ class SizeSearch:
     def is_alone(self) -> bool:
         """Whether batches run one by one from now on."""
         return self._chosen == 1 or self._most == 1
+
+    def read_disk(self) -> None:
+        """Allows larger sizes, and bounds their memory."""
+        with self._lock:
+            if self._on_disk or self._chosen is not None:
+                return
+            self._on_disk = True
+            if self._budget is None:
+                self._budget = _MEMORY_ON_DISK
 
     def settle(self, size: int) -> None:
         """Decides without a measurement."""
@@ -126,6 +152,7 @@ class SizeSearch:
         """Records the memory of a run."""
         with self._lock:
             seeds = max(sum(sizes), 1)
+            self._seeds = max(self._seeds, *sizes)
             self._measured = max(self._measured, seeds)
             self._bytes_per_seed = max(self._bytes_per_seed, peak / seeds)
             over = not self._fits(2 * seeds)
@@ -174,7 +201,8 @@ class SizeSearch:
             ratios = [t / a for t, a in zip(*pairs, strict=True)]
             least, alone = map(min, pairs)
             gain = max(least / alone, statistics.median(ratios))
-            if rounds == _ROUNDS or min(ratios) > _LOSS:
+            clear = self._on_disk and max(ratios) < _CLEAR_ON_DISK
+            if rounds == _ROUNDS or min(ratios) > _LOSS or clear:
                 self._next(gain)
 
     def _next(self, gain: float) -> None:
@@ -184,7 +212,10 @@ class SizeSearch:
         better = gain < 1.05 * min(self._gains.values())
         self._gains[size] = gain
         self._together, self._alone = [], []
-        if better and 2 * size <= self._most:
+        if self._on_disk and gain < _GAIN:
+            self._most = max(self._most, _LARGEST_ON_DISK)
+            self._chosen = self._most
+        elif better and 2 * size <= self._most:
             self._trying = 2 * size
         else:
             self._choose()

@@ -5,8 +5,13 @@ merged reads, or a stream. The compiler does not import ``storage``, so its
 operators are found by name.
 """
 
+from typing import Any
+
 from torch.fx import Node
 
+from torch_gsample.compiler.ir import example
+from torch_gsample.compiler.super_batch import segments
+from torch_gsample.compiler.super_batch.draw_rules import drawn
 from torch_gsample.compiler.super_batch.matrix_rules import (
     parts,
     point_to_edges,
@@ -37,3 +42,32 @@ def _read_edges(rewrite: Rewrite, node: Node) -> Value:
     position = rewrite.vector(given['position'])
     place = rewrite.local(position)
     return Value(rewrite.copy(node, {given['position']: place}), position.axis)
+
+
+def _draw_together(rewrite: Rewrite, node: Node) -> tuple[Any, list[Node]]:
+    """Returns the seeds of walks or trees, and the results for all batches."""
+    given = arguments(node)
+    key, number = drawn(rewrite, given)
+    seeds = rewrite.vector(given['seeds'])
+    given |= {
+        'handle': rewrite.constant(given['handle']),
+        'seeds': rewrite.local(seeds),
+        'key': key,
+        'call_id': number,
+        'ptr': seeds.axis.ptr,
+    }
+    call = rewrite.call(node.target, **given, like=example(node))
+    return seeds, parts(rewrite, call)
+
+
+@rule('gsample::stored_walk', 'gsample::stored_node2vec')
+def _stored_walk(rewrite: Rewrite, node: Node) -> Parts:
+    seeds, walks = _draw_together(rewrite, node)
+    return Parts(tuple(Value(part, seeds.axis) for part in walks))
+
+
+@rule('gsample::stored_trees')
+def _stored_trees(rewrite: Rewrite, node: Node) -> Parts:
+    seeds, (nodes, tree) = _draw_together(rewrite, node)
+    axis = rewrite.axis(segments.ptr_of_trees, tree, seeds.axis.ptr)
+    return Parts((Value(nodes, axis), Value(tree, axis, seeds.axis)))

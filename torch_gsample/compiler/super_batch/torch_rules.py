@@ -200,7 +200,12 @@ def flat(rewrite: Rewrite, value: Value, tensor: Tensor) -> Value:
             lambda: rewrite.axis(operator.mul, value.axis.ptr, size),
         )
     like = rewrite.vector_like(tensor.dtype)
-    node = rewrite.call(aten.reshape.default, value.node, [-1], like=like)
+    node = rewrite.once(
+        ('flat', value.node),
+        lambda: rewrite.call(
+            aten.reshape.default, value.node, [-1], like=like
+        ),
+    )
     return Value(node, axis, value.into)
 
 

@@ -174,8 +174,8 @@ class ProgramSampler(KeyedSampler):
         )
         if disjoint and self.is_hetero:
             raise ValueError(
-                f"{self._name}: 'disjoint' must be False in a heterogeneous "
-                'graph (got True)'
+                f"{self._name}: 'data' must have one type of nodes and edges "
+                f"with 'disjoint' (got {list(self.graph.edge_types)})"
             )
         self._disjoint = disjoint
         self.fanouts = fanouts

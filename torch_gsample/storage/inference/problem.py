@@ -5,6 +5,7 @@ A model, a graph and features come in; layers, columns and rows go out.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -57,6 +58,11 @@ class Problem:
                 DiskColumns(graph, i) for i in range(len(types.edge_types))
             ]
         else:
+            if isinstance(graph, (str, Path)):
+                raise TypeError(
+                    "infer: 'graph' must be a ChunkedGraph or a graph in "
+                    f'memory (got a path): open it by ChunkedGraph({graph!r})'
+                )
             graph = types = as_graph(graph)
             columns = [MemoryColumns(csc) for csc in graph.columns]
         relations = [

@@ -162,16 +162,17 @@ def stored_walk(
     call_id: int,
     restart: float,
     weighted: bool,
+    ptr: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """See :func:`walks.random_walk`."""
     edges = edges_of(handle)
     return walks.random_walk(
-        edges, seeds, length, key, call_id, restart, weighted
+        edges, seeds, length, key, call_id, restart, weighted, ptr
     )
 
 
 @stored_walk.register_fake
-def _(handle, seeds, length, key, call_id, restart, weighted):  # type: ignore[no-untyped-def]
+def _(handle, seeds, length, key, call_id, restart, weighted, ptr=None):  # type: ignore[no-untyped-def]
     return empty_walks(seeds, length)
 
 
@@ -185,16 +186,17 @@ def stored_node2vec(
     key: Tensor,
     call_id: int,
     weighted: bool,
+    ptr: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """See :func:`walks.node2vec_walk`."""
     edges = edges_of(handle)
     return walks.node2vec_walk(
-        edges, seeds, length, p, q, key, call_id, weighted
+        edges, seeds, length, p, q, key, call_id, weighted, ptr
     )
 
 
 @stored_node2vec.register_fake
-def _(handle, seeds, length, p, q, key, call_id, weighted):  # type: ignore[no-untyped-def]
+def _(handle, seeds, length, p, q, key, call_id, weighted, ptr=None):  # type: ignore[no-untyped-def]
     return empty_walks(seeds, length)
 
 
@@ -237,14 +239,15 @@ def stored_trees(
     key: Tensor,
     call_id: int,
     replace: bool,
+    ptr: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """See :func:`trees.sample_trees`."""
     return trees.sample_trees(
-        edges_of(handle), seeds, fanouts, key, call_id, replace
+        edges_of(handle), seeds, fanouts, key, call_id, replace, ptr
     )
 
 
 @stored_trees.register_fake
-def _(handle, seeds, fanouts, key, call_id, replace):  # type: ignore[no-untyped-def]
+def _(handle, seeds, fanouts, key, call_id, replace, ptr=None):  # type: ignore[no-untyped-def]
     size = dynamic_size()
     return seeds.new_empty(size), seeds.new_empty(size)

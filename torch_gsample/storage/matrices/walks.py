@@ -7,6 +7,7 @@ current nodes, so walks equal those in memory.
 
 import mmap
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -30,6 +31,7 @@ def random_walk(
     call_id: int,
     restart: float = 0.0,
     weighted: bool = False,
+    ptr: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Walks as :func:`torch_gsample.ops.random_walk`, edge by edge.
 
@@ -37,15 +39,18 @@ def random_walk(
         edges (StoredEdges): The rows of a graph; walks follow its edges.
         seeds (torch.Tensor): int64 ``[num_seeds]``.
         length (int): Number of steps.
-        key (torch.Tensor): int64 ``[1, 3]``.
+        key (torch.Tensor): int64 ``[1, 3]``, or a row for each batch.
         call_id (int): Number of the draw.
         restart (float, optional): Probability of a restart at each step.
         weighted (bool, optional): Whether to walk by the weights of edges.
+        ptr (torch.Tensor, optional): int64 ``[B + 1]``, the start of the seeds
+            of each batch; a step reads the edges of all batches together.
     """
-    restarts = _restarts(seeds.numel(), length, key, call_id, restart)
+    draws = _Draws.of(seeds, key, call_id, ptr)
+    restarts = draws.restarts(length, restart)
     node, nodes, taken = seeds, [seeds], []
     for step in range(length):
-        position = _draw_step(edges, node, step, key, call_id, weighted)
+        position = _draw_step(edges, node, step, draws, weighted)
         if restarts is not None:
             position = torch.where(restarts[:, step], -1, position)
             node = torch.where(restarts[:, step], seeds, node)
@@ -71,11 +76,12 @@ def metapath_walk(
         key (torch.Tensor): int64 ``[1, 3]``.
         call_id (int): Number of the draw.
     """
+    draws = _Draws.of(seeds, key, call_id, None)
     node, nodes, taken = seeds, [seeds], []
     for step, number in enumerate(path):
         edges, goes_on = relations[number], node >= 0
         at = node.clamp(min=0)
-        position = _draw_step(edges, at, step, key, call_id, False, goes_on)
+        position = _draw_step(edges, at, step, draws, False, goes_on)
         node = _move(edges, torch.full_like(node, -1), position)
         nodes.append(node)
         taken.append(position)
@@ -94,43 +100,99 @@ def _move(edges: StoredEdges, node: Tensor, position: Tensor) -> Tensor:
     return out
 
 
-def _restarts(
-    n: int, length: int, key: Tensor, call_id: int, restart: float
-) -> Tensor | None:
-    """Whether each walker restarts at each step, bool ``[n, length]``."""
-    if restart == 0:
-        return None
-    loops = torch.arange(n + 1)  # walkers without an edge stay
-    _, taken = ops.random_walk(
-        loops,
-        loops[:-1],
-        loops[:-1],
-        length,
-        key=key,
-        call_id=call_id,
-        restart=restart,
-    )
-    return taken < 0
+@dataclass(frozen=True)
+class _Draws:
+    """The draws of the walkers of some batches.
+
+    Args:
+        sizes (List[int]): Number of walkers of each batch.
+        key (torch.Tensor): int64 ``[B, 3]``.
+        call_id (int): Number of the draw.
+    """
+
+    sizes: list[int]
+    key: Tensor
+    call_id: int
+
+    @classmethod
+    def of(
+        cls, seeds: Tensor, key: Tensor, call_id: int, ptr: Tensor | None
+    ) -> '_Draws':
+        """Returns the draws of one batch, or of those that start at `ptr`."""
+        sizes = [len(seeds)] if ptr is None else ptr.diff().tolist()
+        return cls(sizes, key, call_id)
+
+    def of_each(
+        self, function: Callable[..., Tensor], *values: Tensor | None
+    ) -> Tensor:
+        """Joins the results of a function of each batch's key and values."""
+        parts = [
+            [None] * len(self.sizes) if v is None else v.split(self.sizes)
+            for v in values
+        ]
+        keys = self.key.split(1)
+        return torch.cat(
+            [function(*batch) for batch in zip(keys, *parts, strict=True)]
+        )
+
+    def restarts(self, length: int, restart: float) -> Tensor | None:
+        """Whether each walker restarts at a step, bool ``[n, length]``."""
+        if restart == 0:
+            return None
+
+        def of_batch(key: Tensor, walkers: Tensor) -> Tensor:
+            loops = torch.arange(len(walkers) + 1)  # without an edge: stay
+            _, taken = ops.random_walk(
+                loops,
+                loops[:-1],
+                loops[:-1],
+                length,
+                key=key,
+                call_id=self.call_id,
+                restart=restart,
+            )
+            return taken < 0
+
+        return self.of_each(of_batch, torch.empty(sum(self.sizes)))
 
 
 def _draw_step(
     edges: StoredEdges,
     node: Tensor,
     step: int,
-    key: Tensor,
-    call_id: int,
+    draws: _Draws,
     weighted: bool,
     goes_on: Tensor | None = None,
 ) -> Tensor:
-    """Draws the next edge of each walker, -1 for none.
+    """Draws the next edge of each walker, -1 for none."""
+    start = edges.pointers[node]
+    degree = edges.pointers[node + 1] - start
+    if goes_on is not None:
+        degree = torch.where(goes_on, degree, 0)
+    ends = weight = None
+    if weighted:
+        weight = edges.read('weight', concat_ranges(start, degree))
+        ends = degree.cumsum(0)
+
+    def of_batch(key: Tensor, degree: Tensor, ends: Tensor | None) -> Tensor:
+        of_walkers = None
+        if weight is not None and ends is not None and len(ends) > 0:
+            of_walkers = weight[int(ends[0] - degree[0]) : int(ends[-1])]
+        return _draw_at(degree, step, key, draws.call_id, of_walkers)
+
+    slot = draws.of_each(of_batch, degree, ends)
+    return torch.where(slot < 0, -1, slot + start)
+
+
+def _draw_at(
+    degree: Tensor, step: int, key: Tensor, call_id: int, weight: Tensor | None
+) -> Tensor:
+    """Draws an edge of each walker of a batch, by its index in its column.
 
     It runs a walk of ``step + 1`` steps on a graph in which a path of ``step``
     edges leads each walker to a node with the degree of its current node.
     """
-    n, start = node.numel(), edges.pointers[node]
-    degree = edges.pointers[node + 1] - start
-    if goes_on is not None:
-        degree = torch.where(goes_on, degree, 0)
+    n = len(degree)
     before = n * step
     indptr = torch.empty(before + n + 1, dtype=torch.int64)
     indptr[: before + 1] = torch.arange(before + 1)
@@ -139,8 +201,7 @@ def _draw_step(
     indices = virtual_zeros(int(indptr[-1]))
     indices[:before] = torch.arange(n, before + n)
     cum_weight = None
-    if weighted:
-        weight = edges.read('weight', concat_ranges(start, degree))
+    if weight is not None:
         weight = torch.cat([weight.new_ones(before), weight])
         cum_weight = ops.cumulate_weights(indptr, weight, 'probs')
     _, taken = ops.random_walk(
@@ -153,7 +214,7 @@ def _draw_step(
         cum_weight=cum_weight,
     )
     taken = taken[:, step]
-    return torch.where(taken < 0, -1, taken - indptr[before:-1] + start)
+    return torch.where(taken < 0, -1, taken - indptr[before:-1])
 
 
 def virtual_zeros(size: int) -> Tensor:
@@ -177,6 +238,7 @@ def node2vec_walk(
     key: Tensor,
     call_id: int,
     weighted: bool = False,
+    ptr: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Walks as :func:`torch_gsample.ops.node2vec_walk`.
 
@@ -190,27 +252,36 @@ def node2vec_walk(
         length (int): Number of steps.
         p (float): Return parameter.
         q (float): In-out parameter.
-        key (torch.Tensor): int64 ``[1, 3]``.
+        key (torch.Tensor): int64 ``[1, 3]``, or a row for each batch.
         call_id (int): Number of the draw.
         weighted (bool, optional): Whether to walk by the weights of edges.
+        ptr (torch.Tensor, optional): See :func:`random_walk`.
     """
     visited = _Visited(edges, weighted)
+    draws = _Draws.of(seeds, key, call_id, ptr)
 
     def walk(length: int) -> tuple[Tensor, Tensor]:
-        return visited.walk(
-            lambda graph, starts, cum_weight: ops.node2vec_walk(
-                graph[0],
-                graph[1],
-                starts,
-                length,
-                p,
-                q,
-                key=key,
-                call_id=call_id,
-                cum_weight=cum_weight,
-            ),
-            seeds,
-        )
+        def on(
+            graph: Sequence[Tensor], starts: Tensor, cum_weight: Tensor | None
+        ) -> Sequence[Tensor]:
+            def of_batch(key: Tensor, starts: Tensor) -> Tensor:
+                walks = ops.node2vec_walk(
+                    graph[0],
+                    graph[1],
+                    starts,
+                    length,
+                    p,
+                    q,
+                    key=key,
+                    call_id=call_id,
+                    cum_weight=cum_weight,
+                )
+                return torch.cat(walks, 1)
+
+            both = draws.of_each(of_batch, starts)
+            return both.split([length + 1, length], 1)
+
+        return visited.walk(on, seeds)
 
     nodes, taken = seeds[:, None], seeds.new_empty(seeds.numel(), 0)
     for step in range(length):

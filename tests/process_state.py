@@ -186,12 +186,21 @@ def read_attributes() -> dict[Any, dict[str, Any]]:
     return found
 
 
+#: Attributes that PyG generates for the class of the first layer.
+_GENERATED = 'propagate', 'edge_updater'
+
+
 def restore_attributes(before: dict[Any, dict[str, Any]]) -> list[str]:
-    """Restores attributes that are other objects; returns their names."""
+    """Restores attributes that are other objects; returns their names.
+
+    What was None may have been made at its first use.
+    """
     changed = []
     for owner, old in before.items():
         new = vars(owner)
         for name, value in old.items():
+            if value is None or name in _GENERATED:
+                continue
             if new.get(name, before) is not value:
                 changed.append(f'{owner.__name__}.{name}')
                 setattr(owner, name, value)

@@ -101,7 +101,7 @@ def attributes_of(data: Any, sampler: Any) -> Any:
     return data
 
 
-def _has_edges(data: GraphData, edge_type: Any) -> bool:
+def _has_edges(data: Any, edge_type: Any) -> bool:
     if edge_type is not None and edge_type not in data.edge_types:
         return False
     store = data._store if edge_type is None else data[edge_type]

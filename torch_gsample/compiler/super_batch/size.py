@@ -70,7 +70,7 @@ class SizeSearch:
         if not self._on_disk or self._budget is None:
             return best
         # The caller holds the results of as many batches.
-        most = 4 * self._measured
+        most: float = 4 * self._measured
         if self._bytes_per_seed > 0:
             most = min(most, self._budget / (_MARGIN * self._bytes_per_seed))
         return max(min(best, int(most / self._seeds)), 1)

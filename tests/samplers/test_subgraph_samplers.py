@@ -224,7 +224,11 @@ def test_workers_change_no_batch_of_walks():
             r"'ppr' must be at least 0 \(got -1\)",
         ),
         (lambda: ShaDowSampler(DATA, []), ValueError, 'must not be empty'),
-        (lambda: ShaDowSampler(TYPED, [2]), ValueError, "'disjoint' must be"),
+        (
+            lambda: ShaDowSampler(TYPED, [2]),
+            ValueError,
+            "'data' must have one type of nodes and edges with 'disjoint'",
+        ),
         (
             lambda: SaintSampler(DATA),
             ValueError,

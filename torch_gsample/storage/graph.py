@@ -97,6 +97,8 @@ class ChunkedGraph(Matrices, GraphStore):
         try:
             read_whole(self.path, self._read)
         except (FileNotFoundError, NotADirectoryError) as error:
+            if Path(error.filename or '').parent != self.path:
+                raise  # of another directory of the graph
             text = (
                 "ChunkedGraph: 'path' must be the folder of a graph (got "
                 f'{self.path}), which has this file'

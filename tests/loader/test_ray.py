@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import tempfile
 import warnings
 from pathlib import Path
@@ -25,6 +26,7 @@ def cluster(monkeypatch):
     # Its sockets lie there, and their names have a limit.
     folder = tempfile.mkdtemp(prefix='ray', dir='/tmp')
     root = str(Path(__file__).parents[2])
+    handler = signal.getsignal(signal.SIGINT)  # a trainer sets its own
     ray.init(
         num_cpus=2,
         include_dashboard=False,
@@ -35,6 +37,7 @@ def cluster(monkeypatch):
     )
     yield
     ray.shutdown()
+    signal.signal(signal.SIGINT, handler)
     shutil.rmtree(folder, ignore_errors=True)
 
 

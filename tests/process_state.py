@@ -36,11 +36,14 @@ def read(states: dict[str, State]) -> list[Any]:
 
 
 def restore(states: dict[str, State], before: list[Any]) -> list[str]:
-    """Restores states; returns those that had changed, with their values."""
+    """Restores states; returns those that had changed, with their values.
+
+    What a set has lost, such as a thread, ended by itself.
+    """
     changed = []
     for (name, state), old in zip(states.items(), before, strict=True):
         new = state.read()
-        if new != old:
+        if not new <= old if isinstance(new, set) else new != old:
             changed.append(f'{name}: {short(old)} became {short(new)}')
             state.restore(old)
     return changed

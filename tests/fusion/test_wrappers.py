@@ -16,7 +16,8 @@ from tests.fresh import FORKS
 from tests.fusion.models import BASIC, Hand, Shared, batches, graph
 from tests.fusion.test_exact import unmarked
 from torch_gsample import fuse, unfuse
-from torch_gsample.fusion.modules import FusedLayer
+from torch_gsample.fusion.classes import known_of
+from torch_gsample.fusion.modules import FusedLayer, _restore
 
 
 class Checkpoints(Hand):
@@ -262,6 +263,14 @@ def test_each_method_has_a_plan(first, samples):
     assert fusion.report().count('computes the seeds') == 2
     other = 'encode' if first == 'forward' else 'forward'
     assert f'Links.{other}: 3 of 3 layers fused, blocks' in fusion.report()
+
+
+def test_pickles_of_layers_of_one_model_are_read():
+    """As those of release 0.2.0."""
+    layer = fused(Hand()).convs[0]
+    models = known_of(layer)
+    args = 'layer', type(layer).original, models[0], SAGEConv, (8, 8)
+    assert known_of(_restore(*args)) == models
 
 
 class Encoder(nn.Module):

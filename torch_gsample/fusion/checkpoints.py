@@ -1,6 +1,6 @@
 """Calls of layers that activation checkpoints repeat in backward."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 from torch import Tensor
@@ -12,7 +12,7 @@ from torch_gsample.loader.batch_edge_index import marked_edges
 
 
 def recomputed(
-    models: Iterable[tuple[State, Layer]],
+    models: Sequence[tuple[State, Layer]],
     training: bool,
     args: Any,
     kwargs: Any,
@@ -22,25 +22,23 @@ def recomputed(
     None if it is ambiguous, or ran on the whole batch.
 
     Args:
-        models (Iterable[Tuple[State, Layer]]): For each model that may have
+        models (Sequence[Tuple[State, Layer]]): For each model that may have
             called the layer, its state and the layer in it.
         training (bool): Whether the layer is in training.
         args (Tuple): The positional arguments of the call.
         kwargs (Dict[str, Any]): Its keyword arguments.
     """
+    values: Any = models[0][1].bind(args, kwargs)
+    values = with_blocks(values) or values
+    edges = edges_of(values)
+    if edges is None:
+        return None
+    num_nodes = next(marked_edges(edges)).batch.num_nodes
     found: dict[Any, BlockCall] = {}
     for state, layer in models:
-        values: Any = layer.bind(args, kwargs)
-        values = with_blocks(values) or values
-        edges = edges_of(values)
-        if (
-            state.steps is None
-            or training in state.refused
-            or edges is None
-            or next(marked_edges(edges)).batch.num_nodes < state.min_nodes
-        ):
+        if training in state.refused or num_nodes < state.min_nodes:
             continue
-        for step in state.steps:
+        for step in state.steps or []:
             if step.layer == layer.name:
                 call = BlockCall(state, steps=[step])
                 found.setdefault(step._replace(layer=''), call)

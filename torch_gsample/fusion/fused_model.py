@@ -98,7 +98,9 @@ def _state_of(model: Any, method: str) -> State:
             other.layers, other.is_called = state.layers, True
             for module in model.modules():
                 if isinstance(module, FusedLayer):
-                    module.join(state, other)
+                    for known, layer in module._gsample_layer:
+                        if known is state:
+                            module.join(other, layer)
             state.others[method] = other
         return state.others[method]
 

@@ -148,10 +148,9 @@ def fuse_layers(model: nn.Module, state: State) -> None:
     """
     for name, module in list(_layers(model)):
         if isinstance(module, FusedLayer):
-            models = module._gsample_layer
-            layer = replace(models[0][1], name=name or 'model')
+            layer = replace(module._gsample_layer[0][1], name=name or 'model')
             state.layers.append(layer)
-            module._gsample_layer = *models, (state, layer)
+            module.join(state, layer)
             continue
         ours = _ours(module)
         note = '' if ours is not None else 'no messages were captured yet'

@@ -83,11 +83,9 @@ class FusedLayer(Fused):
             return self._call_pyg(args, kwargs)
         return own(*args, **kwargs)
 
-    def join(self, state: State, other: State) -> None:
-        """Makes a layer of one model that of another, too."""
-        models = self._gsample_layer
-        found = [layer for model, layer in models if model is state]
-        self._gsample_layer = *models, *((other, layer) for layer in found)
+    def join(self, state: State, layer: Layer) -> None:
+        """Makes it a layer of another model, too."""
+        self._gsample_layer = *self._gsample_layer, (state, layer)
 
     def _part_of(self, call: Any) -> tuple[State, Layer]:
         """Returns the state of the model that runs, and the layer in it."""

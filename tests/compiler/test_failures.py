@@ -110,7 +110,7 @@ def test_batches_run_together_without_a_pass_that_fails():
     batched = gsample.super_batch(one_layer, 2)
     with pytest.warns(UserWarning, match="pass 'broken'"):
         out = batched(A, [seeds(4), seeds(3)])
-    assert batched.notes == ('several batches run together',)
+    assert batched.notes[0] == 'several batches run together'
     assert len(out) == 2
 
 

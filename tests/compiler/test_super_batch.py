@@ -15,21 +15,29 @@ from torch_gsample import super_batch
 from torch_gsample.compiler.super_batch.captured import Captured
 from torch_gsample.rng import current_program, make_key, program_scope
 
-#: Programs with a rule for every node.
-TOGETHER = (
-    'graphsage ladies ladies-trained fastgcn labor labor-1 kgcn vr_gcn gcn_bs '
-    'thanos shadow saint_node saint_edge saint_walk deepwalk node2vec pinsage '
-    'hetgnn labor-weighted node2vec-weighted hgt hgt-timed '
-    'labor-dependent'
-).split()
 TRAINED = {'as_gcn', 'pass'}
-#: What others have no rule for.
-NO_RULE = {
-    'forest_fire': 'gsample.forest_fire',
-    'saint_frontier': 'gsample.frontier_walk',
-    'pinsage-metapath': 'gsample.metapath_walk',
-    'gcn_bs-distinct': 'while_loop',
-    'labor-star': 'aten.full_like',
+#: Programs with a loop that stops by their values.
+NO_RULE = {'gcn_bs-distinct', 'labor-star'}
+#: Operators that other programs call for each batch.
+EACH = {
+    'ladies': 'sum',
+    'ladies-trained': 'sum',
+    'labor': 'random_uniform',
+    'labor-1': 'random_uniform',
+    'labor-weighted': 'random_uniform',
+    'labor-dependent': 'random_uniform',
+    'forest_fire': 'forest_fire',
+    'shadow': 'sample_neighbors',
+    'saint_walk': 'random_walk',
+    'saint_frontier': 'frontier_walk',
+    'deepwalk': 'random_walk',
+    'node2vec': 'node2vec_walk',
+    'node2vec-weighted': 'node2vec_walk',
+    'pinsage': 'random_walk, argsort',
+    'pinsage-metapath': (
+        'metapath_walk, arange, random_uniform, view, cumsum, argsort'
+    ),
+    'hetgnn': 'random_walk, argsort',
 }
 STRICT = {'strict': True}
 SIZES = [5, 9, 3], [1, 7], [4], [2, 2, 2, 2], [0, 2, 3, 0]
@@ -91,15 +99,16 @@ def test_batches_are_those_of_single_runs(name):
 
 
 def assert_is_noted(name, notes):
-    """Each node has a rule, or the note says which one has none."""
-    [note] = notes
-    if name in TOGETHER:
-        assert note == 'several batches run together'
-    elif name in TRAINED:
+    """Batches run together, or the note says why they do not."""
+    note, *more = notes
+    if name in TRAINED:
         assert 'is trained between batches: one by one' in note
+    elif name in NO_RULE:
+        assert note.startswith('no rule for %while_loop')
     else:
-        assert note.startswith('no rule for %')
-        assert NO_RULE[name] in note
+        assert note == 'several batches run together'
+        each = [f'called for each batch: {EACH[name]}'] if name in EACH else []
+        assert more == each
 
 
 def test_a_number_has_no_axis_of_batches():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.compiler.test_super_batch_text import IDS, assert_equal, rewritten
+from tests.compiler.test_super_batch_text import IDS, assert_equal
 from torch_gsample.compiler.ir import aten
 
 
@@ -28,10 +28,8 @@ def test_rows_are_written_where_the_same_mask_selected_them(width):
     def other(seeds):
         pairs = aten.stack.default([seeds] * width, 1)
         held = aten.index.Tensor(pairs, [aten.ne.Scalar(pairs, 1)])
-        return (
-            aten.index_put.default(pairs, [aten.ne.Scalar(pairs, 0)], held),
-        )
+        again = [aten.ne.Scalar(pairs * 2, 2)]
+        return (aten.index_put.default(pairs, again, held),)
 
     assert_equal(f, IDS)
-    _, [note] = rewritten(other, IDS)
-    assert 'it writes rows of another axis by a mask' in note
+    assert_equal(other, IDS)  # by a mask of its own

@@ -121,6 +121,17 @@ def test_vectors_of_edges_are_multiplied_by_a_dense_matrix(c):
     c.assert_edges((c.matrix - 1).relu(), (c.place - 1).relu())
 
 
+@pytest.mark.parametrize('name', 'abs exp log sqrt sigmoid'.split())
+def test_methods_are_those_of_a_tensor(c, name):
+    matrix, place = c.matrix - 1, c.place - 1
+    if name in ('log', 'sqrt'):
+        matrix, place = matrix**2 + 1, place**2 + 1
+    c.assert_edges(getattr(matrix, name)(), getattr(place, name)())
+    c.assert_edges(abs(c.matrix - 1), abs(c.place - 1))
+    c.assert_edges(matrix.clamp(max=0.5), place.clamp(max=0.5))
+    c.assert_edges(matrix.clamp(0.1), place.clamp(0.1))
+
+
 def test_matmul_functions(c):
     x = random(c.matrix.num_cols, 2)
     assert_close(torch.mm(c.matrix, x), c.place @ x)

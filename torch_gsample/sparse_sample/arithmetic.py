@@ -54,6 +54,41 @@ def relu(matrix: M) -> M:
     return apply(matrix, torch.relu)
 
 
+def abs(matrix: M) -> M:
+    """Returns the matrix of absolute values."""
+    return apply(matrix, torch.abs)
+
+
+def exp(matrix: M) -> M:
+    """Returns the matrix of the exponential of each value."""
+    return apply(matrix, torch.exp)
+
+
+def log(matrix: M) -> M:
+    """Returns the matrix of the natural logarithm of each value."""
+    return apply(matrix, torch.log)
+
+
+def sqrt(matrix: M) -> M:
+    """Returns the matrix of the square root of each value."""
+    return apply(matrix, torch.sqrt)
+
+
+def sigmoid(matrix: M) -> M:
+    """Returns the matrix of the logistic function of each value."""
+    return apply(matrix, torch.sigmoid)
+
+
+def clamp(matrix: M, min: float | None = None, max: float | None = None) -> M:
+    """Returns the matrix with values limited to an interval.
+
+    Args:
+        min (float, optional): The least value.
+        max (float, optional): The greatest value.
+    """
+    return apply(matrix, lambda value: value.clamp(min, max))
+
+
 def add(matrix: M, other: Operand, dim: Dim = None, *, axis: Dim = None) -> M:
     """Adds to the value of each edge.
 

@@ -9,9 +9,10 @@ from torch_gsample.csc import CSC
 from torch_gsample.ops._check import as_int64
 from torch_gsample.ops._fake import allow_unknown_lengths
 from torch_gsample.ops.features import select_rows
+from torch_gsample.sparse_sample.arithmetic import aligned_values
 from torch_gsample.sparse_sample.errors import check_device, check_dim
 from torch_gsample.sparse_sample.ids import ids_at
-from torch_gsample.sparse_sample.parts import M
+from torch_gsample.sparse_sample.parts import M, Parts
 
 #: An index of rows or columns.
 Index = Tensor | slice | list[int] | int
@@ -102,16 +103,18 @@ def of_edges(
     )
 
 
-def masked(matrix: M, mask: Tensor) -> M:
+def masked(matrix: M, mask: Tensor | Parts) -> M:
     """Returns the matrix with only the edges of a mask.
 
     Args:
-        mask (torch.Tensor): bool ``[num_edges]``, in the order of
-            :attr:`value`.
+        mask (torch.Tensor or SparseSample): bool ``[num_edges]``, in the order
+            of :attr:`value`, or a matrix of the same edges, such as ``A > 0``.
 
     Raises:
         ValueError: If ``mask`` is not a bool tensor of one entry per edge.
     """
+    if isinstance(mask, Parts):
+        mask = aligned_values(matrix, 'masked', mask)
     if mask.dtype != torch.bool or mask.shape != (matrix.num_edges,):
         raise ValueError(
             f"masked: 'mask' must be a bool vector of {matrix.num_edges} "

@@ -16,6 +16,7 @@ from torch_gsample.sparse_sample import (
     ids,
     labor,
     move,
+    random_values,
     reduce,
     select,
     show,
@@ -117,6 +118,12 @@ class SparseSample(Parts):
     div = arithmetic.div
     sddmm = arithmetic.sddmm
     relu = arithmetic.relu
+    abs = __abs__ = arithmetic.abs
+    exp = arithmetic.exp
+    log = arithmetic.log
+    sqrt = arithmetic.sqrt
+    sigmoid = arithmetic.sigmoid
+    clamp = arithmetic.clamp
     __matmul__ = arithmetic.matmul
     __rmatmul__ = arithmetic.rmatmul
 
@@ -147,6 +154,18 @@ class SparseSample(Parts):
     def __rpow__(self, other: Operand) -> 'SparseSample':
         return binary(self, 'pow', torch.pow, other, swap=True)
 
+    def __lt__(self, other: Operand) -> 'SparseSample':
+        return binary(self, 'lt', torch.lt, other)
+
+    def __le__(self, other: Operand) -> 'SparseSample':
+        return binary(self, 'le', torch.le, other)
+
+    def __gt__(self, other: Operand) -> 'SparseSample':
+        return binary(self, 'gt', torch.gt, other)
+
+    def __ge__(self, other: Operand) -> 'SparseSample':
+        return binary(self, 'ge', torch.ge, other)
+
     def __neg__(self) -> 'SparseSample':
         return self._of_value(-self.values())
 
@@ -165,6 +184,7 @@ class SparseSample(Parts):
     collective_sample = select.collective_sample
     labor_sample = labor.labor_sample
     top = select.top
+    rand = random_values.rand
 
     # Walk.
     random_walk = walk.random_walk

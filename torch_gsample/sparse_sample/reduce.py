@@ -45,6 +45,8 @@ def sum(matrix: Parts, dim: Dim = None, *, axis: Dim = None) -> Tensor:
     dim = reduced_dim('sum', dim, axis)
     if dim is None:
         return matrix.values().sum(0)
+    if matrix.dtype == torch.bool:  # counts them, as torch does
+        matrix = matrix._of_value(matrix.values().long())
     exact = matrix.dtype in (torch.float32, torch.float64)
     if matrix.device.type == 'cuda' and exact:
         return _sum_in_order(matrix, dim)

@@ -144,11 +144,14 @@ def collective_sample(
 
 def _row_candidates(matrix: Parts, probs: Tensor) -> tuple[Tensor, Tensor]:
     """Returns the rows of positive probability, and cumulated weights."""
-    if probs.shape != (matrix.num_rows,):
+    num_rows = matrix.num_rows
+    if probs.dim() != 1 or is_known(probs.shape[0] != num_rows):
         raise ValueError(
-            f"collective_sample: 'node_probs' must have {matrix.num_rows} "
+            f"collective_sample: 'node_probs' must have {num_rows} "
             f'elements, one for each row (got shape {list(probs.shape)})'
         )
+    if not is_known(probs.shape[0] == num_rows):
+        probs = probs.view(num_rows)  # compared at run time
     check_device('collective_sample', matrix.device, probs)
     rows, cum_weight = call_as(
         'collective_sample',

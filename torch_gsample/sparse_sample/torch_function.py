@@ -19,6 +19,7 @@ from torch_gsample.sparse_sample.arithmetic import (
     with_value,
 )
 from torch_gsample.sparse_sample.parts import M, Parts
+from torch_gsample.sparse_sample.random_values import bernoulli
 from torch_gsample.torch_private import name_reversed_product
 
 #: Elementwise functions.
@@ -121,6 +122,10 @@ def _handlers() -> dict[str, Handler]:
         ('mul', ('multiply',)),
         ('div', ('divide', 'true_divide', 'truediv')),
         ('pow', ()),
+        ('lt', ('less',)),
+        ('le', ('less_equal',)),
+        ('gt', ('greater',)),
+        ('ge', ('greater_equal',)),
     ):
         handler = _binary(name)
         for alias in (name, *aliases):
@@ -129,7 +134,11 @@ def _handlers() -> dict[str, Handler]:
     out['rsub'] = _reversed(out['sub'])
     out['matmul'] = out['mm'] = out['__matmul__'] = _matmul
     out['__rmatmul__'] = _reversed(_matmul)
-    return out | {'softmax': _softmax, 'stack': _stack}
+    return out | {
+        'bernoulli': bernoulli,
+        'softmax': _softmax,
+        'stack': _stack,
+    }
 
 
 #: Handlers by `func.__name__`.

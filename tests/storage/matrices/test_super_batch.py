@@ -43,7 +43,7 @@ def test_batches_together_equal_single_ones(stored, name):
     together = super_batch(PROGRAMS[name], 4)
     with program_scope(torch.cat(KEYS)):
         found = together(A, seeds)
-    assert together.notes == ('several batches run together',)
+    assert together.notes[0] == 'several batches run together'
     want = run_alone(PROGRAMS[name], A, seeds)
     for x, y in zip(flat(found), flat(want), strict=True):
         torch.testing.assert_close(x, y, rtol=1e-6, atol=0)
@@ -75,7 +75,7 @@ def test_draws_of_an_epoch_are_those_of_single_batches(stored, name):
     together = super_batch(program, 4)
     with program_scope(key.repeat(4, 1)):
         found = together(A, seeds)
-    assert together.notes == ('several batches run together',)
+    assert together.notes[0] == 'several batches run together'
     for got, ids in zip(found, seeds, strict=True):
         with program_scope(key):
             want = program(A, ids)

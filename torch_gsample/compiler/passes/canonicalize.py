@@ -17,7 +17,8 @@ After::
 * An operator is named by its overload, with positional arguments and without
   defaults.
 * A call that returns its argument (a cast to the same dtype, ``contiguous`` of
-  a contiguous tensor, ``detach`` without a gradient) becomes that argument.
+  a contiguous tensor, ``detach`` without a gradient) becomes that argument,
+  and so does the row of ``x[None]``.
 * An in-place change of a new tensor that nothing else reads becomes a new
   value.
 * A call without an operator of its name (``1 / x``, ``x[:, None]``,
@@ -108,8 +109,8 @@ def canonicalize(graph: Graph) -> None:
                 graph.erase_node(node)
         elif node.target is ASSERT_SCALAR:
             graph.erase_node(node)
-        elif _is_its_argument(node):
-            node.replace_all_uses_with(node.args[0])
+        elif (same := _equal(node)) is not None:
+            node.replace_all_uses_with(same)
             graph.erase_node(node)
         elif node.target not in SIZE_OPERATORS or _of_tensors(node):
             _name_copy(node)
@@ -122,11 +123,12 @@ def canonicalize(graph: Graph) -> None:
             if made is not None and isinstance(example(node), (tuple, list)):
                 gone.update(users)
             for new in [node] if made is None else made:
-                if new is not node and _is_its_argument(new):
-                    new.replace_all_uses_with(cast(Node, new.args[0]))
-                    graph.erase_node(new)
-                    continue
                 if new is not node:
+                    same = _equal(new)
+                    if same is not None:
+                        new.replace_all_uses_with(same)
+                        graph.erase_node(new)
+                        continue
                     _name_operator(new)
                 make_new_value(new, fake, grad)
 
@@ -152,6 +154,17 @@ def _called(node: Node) -> str:
     if isinstance(node.target, OpOverload):
         return schema_of(node.target).name.partition('::')[2]
     return getattr(node.target, '__name__', '')
+
+
+def _equal(node: Node) -> Node | None:
+    """Returns an operand, or one of its own, that a call returns unchanged."""
+    if _is_its_argument(node):
+        return cast(Node, node.args[0])
+    if node.target is aten.select.int and node.args[1:] == (0, 0):
+        row = cast(Node, node.args[0])
+        if row.target is aten.unsqueeze.default and row.args[1] == 0:
+            return cast(Node, row.args[0])
+    return None
 
 
 def _is_its_argument(node: Node) -> bool:

@@ -29,11 +29,16 @@ Results of a batch equal those of its own run, whatever the others are. A run
 of small batches then pays the overhead of operators only once (gSampler,
 section 4.4).
 
-Not when: a node has no rule, or something requires a gradient, as the model
-then changes the sampling between two batches. The note names the node, and the
-batches run one by one.
+A pure operator without a rule is called for each batch, and its results are
+concatenated (:mod:`.super_batch.each_batch`). A second note names those.
+
+Not when: a node draws by torch's generator, changes an argument or is no
+operator, or something requires a gradient, as the model then changes the
+sampling between two batches. The note names the node, and the batches run one
+by one.
 """
 
+import contextlib
 from typing import Any
 
 import torch
@@ -47,7 +52,6 @@ from torch_gsample.compiler.ir import (
     is_size,
     needs_gradient,
     placeholders,
-    same_size,
 )
 from torch_gsample.compiler.passes.eliminate_dead import eliminate_dead
 from torch_gsample.compiler.super_batch import (  # rules register
@@ -57,6 +61,11 @@ from torch_gsample.compiler.super_batch import (  # rules register
     order_rules,  # noqa: F401
     segments,
     stored_rules,  # noqa: F401
+)
+from torch_gsample.compiler.super_batch.each_batch import (
+    each_batch,
+    each_number,
+    split,
 )
 from torch_gsample.compiler.super_batch.torch_rules import (
     is_pointwise,
@@ -96,7 +105,9 @@ def super_batch(graph: Graph) -> list[str] | None:
         for node in reversed(rewrite.made):
             graph.erase_node(node)
         return [f'no rule for {error}: batches run one by one']
-    return ['several batches run together']
+    each = ', '.join(dict.fromkeys(rewrite.each))
+    more = [f'called for each batch: {each}'] if each else []
+    return ['several batches run together', *more]
 
 
 def is_super_batched(graph: Graph) -> bool:
@@ -169,14 +180,22 @@ def _become(rewrite: Rewrite, node: Node) -> Any:
     rule = rule_of(node.target)
     if is_size(node) and not constant:
         return _size(rewrite, node, rule)
-    if constant and not draws and (is_pure(node) or is_pointwise(node)):
+    is_fixed = (
+        is_pure(node) or is_pointwise(node) or node.target is torch.tensor
+    )
+    if constant and not draws and is_fixed:
         same = all(rewrite[n].node is n for n in node.all_input_nodes)
         return Value(node if same else rewrite.copy(node))
-    if rule is not None:
-        return rule(rewrite, node)
-    if is_pointwise(node):
-        return pointwise(rewrite, node)
-    raise NoRule('its operator is unknown')
+    try:
+        if rule is not None:
+            return rule(rewrite, node)
+        if is_pointwise(node):
+            return pointwise(rewrite, node)
+        raise NoRule('its operator is unknown')
+    except NoRule as error:
+        with contextlib.suppress(NoRule):
+            return each_batch(rewrite, node)
+        raise error
 
 
 def _size(rewrite: Rewrite, node: Node, rule: Any) -> Any:
@@ -186,12 +205,13 @@ def _size(rewrite: Rewrite, node: Node, rule: Any) -> Any:
             return rule(rewrite, node)
     except NoRule:
         pass
-    for other, value in rewrite.known.items():
-        if isinstance(value, Value) and value.kind == 'vector':
-            length = example(other).shape[0] if value.axis else None
-            if same_size(length, example(node)):
-                return Size(value.axis)
-    return Parts(())  # raises an error at its use
+    axis = rewrite.axis_of(example(node))
+    if axis is not None:
+        return Size(axis)
+    try:
+        return each_number(rewrite, node)
+    except NoRule:
+        return Parts(())  # raises an error at its use
 
 
 def _part(rewrite: Rewrite, node: Node) -> Any:
@@ -213,30 +233,15 @@ def _results(rewrite: Rewrite, node: Node) -> tuple[Any, ...]:
 
 
 def _result(rewrite: Rewrite, item: Any) -> Node:
-    assert rewrite.first is not None
-    ptr = rewrite.first.ptr
+    ptr = rewrite.pointers
     if not isinstance(item, Node):
         return rewrite.call(segments.give, item, ptr)
     value = rewrite.known[item]
-    if isinstance(value, Size):
-        sizes = rewrite.lengths(value.axis)
-        return rewrite.call(segments.split_size, sizes, value.more)
-    if not isinstance(value, Value) or value.kind in ('weights', 'ends'):
-        raise NoRule(f'{item} (it is returned)')
-    if value.axis is None:
+    if isinstance(value, Value) and value.is_constant:
         given = item.op == 'placeholder'
         share = segments.give if given else segments.share
         return rewrite.call(share, value.node, ptr)
-    if value.kind == 'scalar':
-        return rewrite.call(segments.split_scalar, value.node)
-    sizes = rewrite.lengths(value.axis)
-    if value.kind == 'pointers':
-        assert value.into is not None
-        return rewrite.call(
-            segments.split_pointers, value.node, sizes, value.into.ptr
-        )
-    if value.into is None:
-        return rewrite.call(segments.split, value.node, sizes)
-    return rewrite.call(
-        segments.split_positions, value.node, sizes, value.into.ptr
-    )
+    try:
+        return split(rewrite, value)
+    except NoRule:
+        raise NoRule(f'{item} (it is returned)') from None

@@ -4,10 +4,11 @@ import operator
 from typing import Any
 
 import torch
-from torch.fx import Node, map_arg
+from torch.fx import Node
 
 from torch_gsample.compiler.ir import example, has_only
 from torch_gsample.compiler.super_batch import segments
+from torch_gsample.compiler.super_batch.each_batch import each_batch
 from torch_gsample.compiler.super_batch.matrix_rules import (
     local,
     optional,
@@ -234,83 +235,22 @@ def _numbers(rewrite: Rewrite, axis: Axis) -> Node:
     )
 
 
-@rule(gsample.random_uniform.default)
-def _random_uniform(rewrite: Rewrite, node: Node) -> Value:
-    given = arguments(node)
-    key, number = drawn(rewrite, given)
-    id = rewrite.vector(given['id'])
-    call = rewrite.call(
-        segments.random_uniform,
-        rewrite.local(id),
-        key,
-        number,
-        id.axis.ptr,
-        like=example(node),
-    )
-    return Value(call, id.axis)
-
-
-@rule(gsample.random_walk.default, gsample.node2vec_walk.default)
-def _walk(rewrite: Rewrite, node: Node) -> Parts:
-    """Runs batch by batch, as walkers have ids in their batch."""
-    given = arguments(node)
-    key, number = drawn(rewrite, given)
-    seeds = rewrite.vector(given['seeds'])
-    rest = {
-        name: rewrite.constant(value)
-        for name, value in given.items()
-        if name not in ('seeds', 'key', 'call_id')
-    }
-    call = rewrite.call(
-        segments.walk,
-        node.target,
-        rewrite.local(seeds),
-        rewrite.lengths(seeds.axis),
-        key,
-        number,
-        rest,
-        like=example(node),
-    )
-    return Parts(tuple(Value(n, seeds.axis) for n in parts(rewrite, call)))
-
-
 @rule(gsample.sample_neighbors.default)
 def _sample_neighbors(rewrite: Rewrite, node: Node) -> Parts:
-    """Runs batch by batch, and joins the samples."""
-    given = arguments(node)
-    if len(given['seeds']) != 1:
-        raise NoRule('a sample has nodes of several types')
-    key, number = drawn(rewrite, given)
-    seeds = rewrite.vector(given['seeds'][0])
-    rest = {
-        name: map_arg(value, rewrite.constant)
-        for name, value in given.items()
-        if name not in ('seeds', 'key', 'call_id')
-    }
-    like = (
-        *example(node)[:5],
-        rewrite.pointer_like(),
-        rewrite.pointer_like(),
-    )
-    call = rewrite.call(
-        segments.sample_neighbors,
-        rewrite.local(seeds),
-        rewrite.lengths(seeds.axis),
-        key,
-        number,
-        rest,
-        like=like,
-    )
-    row, col, nodes, edge, block, node_ptr, edge_ptr = parts(rewrite, call)
-    of_nodes, of_edges = Axis(node_ptr), Axis(edge_ptr)
-    has_edge, has_block = given['return_edge_id'], given['disjoint']
+    """Runs for each batch; its nodes and blocks are those of all batches."""
+    row, col, nodes, edge, block, *_ = each_batch(rewrite, node).values
+    seeds = rewrite.vector(arguments(node)['seeds'][0])
+
+    def of(value: Any, axis: Any) -> Value:
+        return Value(rewrite.positions(value, axis), value.axis, axis)
+
     return Parts(
         (
-            Value(row, of_edges, of_nodes),
-            Value(col, of_edges, of_nodes),
-            Value(nodes, of_nodes),
-            Value(edge, of_edges) if has_edge else None,
-            Value(block, of_nodes, seeds.axis) if has_block else None,
+            of(row, nodes.axis),
+            of(col, nodes.axis),
+            nodes,
+            edge,
+            block and of(block, seeds.axis),
             None,  # hops are not joined
         )
     )

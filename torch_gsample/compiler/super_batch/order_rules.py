@@ -33,23 +33,6 @@ def _repeat(rewrite: Rewrite, node: Node) -> Value:
     return in_batches(rewrite, node, [value] * first)
 
 
-@rule(aten.argsort.stable)
-def _argsort(rewrite: Rewrite, node: Node) -> Value:
-    """Sorts batch by batch; positions are then those of all batches."""
-    given = arguments(node)
-    value = rewrite.vector(given['self'])
-    if example(given['self']).dim() != 1 or not given['stable']:
-        raise NoRule('its sort is unstable or multidimensional')
-    order = rewrite.call(
-        segments.argsort,
-        value.node,  # positions in all batches have the order of their batch
-        rewrite.lengths(value.axis),
-        given['descending'],
-        like=example(node),
-    )
-    return Value(order, value.axis, value.axis)
-
-
 @rule(aten.cumsum.default)
 def _cumsum(rewrite: Rewrite, node: Node) -> Value:
     """Sums up to each row of its batch; for a mask, ends of held rows."""

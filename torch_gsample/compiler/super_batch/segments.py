@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-gsample = torch.ops.gsample
+from torch_gsample.compiler.ir import SIZE_OPERATORS
 
 
 def total(ptr: Tensor) -> int:
@@ -129,16 +129,6 @@ def rest(value: Tensor, ptr: Tensor, first: Tensor) -> Tensor:
     return value[number >= first.diff()[batch]]
 
 
-def argsort(value: Tensor, sizes: list[int], descending: bool) -> Tensor:
-    """Sorts the rows of each batch; returns their positions in all rows."""
-    begin, parts = 0, []
-    for part, size in zip(value.split(sizes), sizes, strict=True):
-        order = part.argsort(stable=True, descending=descending)
-        parts.append(order + begin)
-        begin += size
-    return torch.cat(parts)
-
-
 def cumsum(value: Tensor, ptr: Tensor, batch: Tensor) -> Tensor:
     """Returns cumulative sums of integers within each batch."""
     total = torch.nn.functional.pad(value.cumsum(0), (1, 0))
@@ -155,44 +145,46 @@ def expand(value: Tensor, batch: Tensor, dim: int) -> Tensor:
     return value[batch].view(-1, *[1] * (dim - 1))
 
 
-def reduce(
-    operator: Callable[..., Tensor], value: Tensor, sizes: list[int]
-) -> Tensor:
-    """Reduces the rows of each batch, bitwise equal to a single run."""
-    return torch.stack([operator(part) for part in value.split(sizes)])
+# Parts of each batch.
 
 
-# Results of each batch.
+class Batches(tuple[Any, ...]):
+    """The part of each batch in a value."""
 
 
-def split(value: Tensor, sizes: list[int]) -> Sequence[Tensor]:
+def split(value: Tensor, sizes: list[int]) -> Batches:
     """Splits rows by batch."""
-    return value.split(sizes)
+    return Batches(value.split(sizes))
 
 
-def split_positions(value: Tensor, sizes: list[int], ptr: Tensor) -> Any:
+def split_positions(value: Tensor, sizes: list[int], ptr: Tensor) -> Batches:
     """Splits positions by batch, relative to the batch."""
     parts = zip(value.split(sizes), ptr.tolist(), strict=False)
-    return [part - begin for part, begin in parts]
+    return Batches(part - begin for part, begin in parts)
 
 
-def split_pointers(value: Tensor, sizes: list[int], ptr: Tensor) -> Any:
+def split_pointers(value: Tensor, sizes: list[int], ptr: Tensor) -> Batches:
     """Splits pointers by batch, with one more than rows for each."""
     out, first = [], 0
     for size, begin in zip(sizes, ptr.tolist(), strict=False):
         out.append(value[first : first + size + 1] - begin)
         first += size
-    return out
+    return Batches(out)
 
 
-def split_scalar(value: Tensor) -> Sequence[Tensor]:
+def split_scalar(value: Tensor) -> Batches:
     """Splits one element per batch."""
-    return value.unbind()
+    return Batches(value.unbind())
 
 
-def split_size(sizes: list[int], more: int) -> list[int]:
+def split_size(sizes: list[int], more: int) -> Batches:
     """Returns one number per batch."""
-    return [size + more for size in sizes]
+    return Batches(size + more for size in sizes)
+
+
+def split_keys(key: Tensor) -> Batches:
+    """Returns the key of each batch, ``[1, 3]``."""
+    return Batches(key.split(1))
 
 
 def share(value: Any, ptr: Tensor) -> list[Any]:
@@ -211,77 +203,81 @@ def give(value: Any, ptr: Tensor) -> list[Any]:
     return [value] * (ptr.numel() - 1)
 
 
-# Operators, batch by batch.
-
-
-def _cat(parts: Sequence[Sequence[Tensor]], place: int) -> Tensor:
-    return torch.cat([part[place] for part in parts])
-
-
 def numbers(ptr: Tensor) -> Tensor:
     """Returns the index of each row in its batch."""
     number = torch.arange(int(ptr[-1]), device=ptr.device)
     return number - ptr[batch_of(ptr)]
 
 
-def random_uniform(
-    id: Tensor, key: Tensor, call_id: int, ptr: Tensor
-) -> Tensor:
-    """Draws a number for each id; see :func:`.ops.random_uniform`."""
-    parts = zip(id.split(lengths(ptr)), key.split(1), strict=True)
-    return torch.cat([gsample.random_uniform(p, k, call_id) for p, k in parts])
+# Operators that are called for each batch.
 
 
-def walk(
-    operator: Callable[..., tuple[Tensor, Tensor]],
-    seeds: Tensor,
-    sizes: list[int],
-    key: Tensor,
-    call_id: int,
-    rest: dict[str, Any],
-) -> tuple[Tensor, Tensor]:
-    """Runs walks from the seeds of each batch."""
-    parts = [
-        operator(seeds=s, key=k, call_id=call_id, **rest)
-        for s, k in zip(seeds.split(sizes), key.split(1), strict=True)
-    ]
-    return _cat(parts, 0), _cat(parts, 1)
+def _of(operand: Any, batch: int) -> Any:
+    """Returns an operand of a batch."""
+    if isinstance(operand, Batches):
+        return operand[batch]
+    if isinstance(operand, (list, tuple)):
+        return [_of(item, batch) for item in operand]
+    return operand
 
 
-def sample_neighbors(
-    seeds: Tensor,
-    sizes: list[int],
-    key: Tensor,
-    call_id: int,
-    rest: dict[str, Any],
-) -> tuple[Tensor, ...]:
-    """Samples neighbours of the seeds of each batch.
+def each_batch(
+    operator: Callable[..., Any],
+    names: Sequence[str],
+    operands: Sequence[Any],
+    ptr: Tensor,
+) -> list[Any]:
+    """Calls an operator for each batch, and concatenates its results.
+
+    Args:
+        operator (Callable): The operator.
+        names (List[str]): The names of its arguments.
+        operands (List[Any]): Their values; those that differ between batches
+            are :class:`Batches`.
+        ptr (torch.Tensor): int64 ``[B + 1]``.
 
     Returns:
-        Tuple[torch.Tensor, ...]: The first five outputs of
-        :func:`.ops.sample_neighbors`, with positions in the nodes and seeds of
-        all batches, and the starts of each batch's nodes and edges.
+        List[torch.Tensor]: For each result its rows of all batches and their
+        starts; an element for each batch if it has no dimensions. None for
+        results other than tensors.
     """
-    parts = [
-        gsample.sample_neighbors(seeds=[s], key=k, call_id=call_id, **rest)
-        for s, k in zip(seeds.split(sizes), key.split(1), strict=True)
+    results = [
+        operator(
+            **{n: _of(o, i) for n, o in zip(names, operands, strict=True)}
+        )
+        for i in range(ptr.numel() - 1)
     ]
-    device = seeds.device
-    node_ptr = pointers([part[2].numel() for part in parts], device)
-    edge_ptr = pointers([part[0].numel() for part in parts], device)
-    seed_ptr = pointers(sizes).tolist()
-    begin = list(zip(parts, node_ptr.tolist(), seed_ptr, strict=False))
-    return (
-        torch.cat([part[0] + node for part, node, _ in begin]),
-        torch.cat([part[1] + node for part, node, _ in begin]),
-        _cat(parts, 2),
-        _cat(parts, 3),
-        torch.cat([part[4] + seed for part, _, seed in begin]),
-        node_ptr,
-        edge_ptr,
+    if isinstance(results[0], Tensor):
+        results = [(result,) for result in results]
+    joined: list[Any] = []
+    for parts in zip(*results, strict=True):
+        if not isinstance(parts[0], Tensor):
+            joined += [None, None]
+            continue
+        rows = [part if part.dim() else part.view(1) for part in parts]
+        sizes = [part.shape[0] for part in rows]
+        joined += [torch.cat(rows), pointers(sizes, ptr.device)]
+    return joined
+
+
+#: A graph has no functions among its arguments, so they have names.
+_ON_SIZES = {f.__name__: f for f in SIZE_OPERATORS}
+
+
+def each_number(
+    function: str | Callable[..., Any], args: Sequence[Any], ptr: Tensor
+) -> Batches:
+    """Computes a number for each batch; see :func:`each_batch`.
+
+    The function is an operator, or the name of a function on sizes.
+    """
+    called: Any = (
+        _ON_SIZES[function] if isinstance(function, str) else function
     )
+    batches = range(ptr.numel() - 1)
+    return Batches(called(*_of(list(args), i)) for i in batches)
 
 
-# They have no side effects, so their reads of the graph may be hoisted.
-for _function in (walk, sample_neighbors):
-    setattr(_function, 'is_pure', True)  # noqa: B010
+# It calls operators without side effects, whose reads of the graph may be
+# hoisted.
+each_batch.is_pure = True  # type: ignore[attr-defined]

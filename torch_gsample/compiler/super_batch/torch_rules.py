@@ -181,9 +181,22 @@ def _same_rows(rewrite: Rewrite, node: Node) -> Value:
 
 @rule(aten.view.default, aten.reshape.default)
 def _reshape(rewrite: Rewrite, node: Node) -> Value:
+    """Handles the elements of a row in another shape, and all in a row."""
     value = rewrite.vector(args_of(node)[0])
-    tensor, [*shape] = example(args_of(node)[0]), args_of(node)[1]
-    if shape != [-1] or any(not isinstance(s, int) for s in tensor.shape[1:]):
+    tensor, result = example(args_of(node)[0]), example(node)
+    sizes, others = tensor.shape[1:], result.shape[1:]
+    if any(not isinstance(size, int) for size in (*sizes, *others)):
+        raise NoRule('it reshapes rows')
+    if math.prod(sizes) == math.prod(others):
+        # As many rows as before: of all batches.
+        call = rewrite.call(
+            aten.reshape.default,
+            value.node,
+            [-1, *others],
+            like=rewrite.vector_like(tensor.dtype, *others),
+        )
+        return Value(call, value.axis, value.into)
+    if others:
         raise NoRule('it reshapes rows')
     return flat(rewrite, value, tensor)
 
@@ -288,30 +301,6 @@ def _along_rows(rewrite: Rewrite, node: Node) -> Value:
     if not along or any(d % dim == 0 for d in along):
         raise NoRule('it sums rows of batches')
     return Value(rewrite.copy(node), value.axis)
-
-
-@rule(
-    aten.sum.default,
-    aten.mean.default,
-    aten.max.default,
-    aten.min.default,
-    aten.prod.default,
-    aten.any.default,
-    aten.all.default,
-)
-def _number(rewrite: Rewrite, node: Node) -> Value:
-    """Returns a number per batch by the same operator, bitwise equal."""
-    value = rewrite.vector(args_of(node)[0])
-    if len(args_of(node)) > 1 or node.kwargs or value.axis is None:
-        raise NoRule('its reduction has options')
-    reduced = rewrite.call(
-        segments.reduce,
-        node.target,
-        rewrite.local(value),
-        rewrite.lengths(value.axis),
-        like=rewrite.vector_like(example(node).dtype),
-    )
-    return Value(reduced, value.axis, kind='scalar')
 
 
 # Sizes.

@@ -6,6 +6,7 @@ vector over an axis     the concatenated rows of all batches
 pointers over an axis   like vectors, with one more element than the axis
 scalar                  one element for each batch
 size of an axis         a number for each batch
+numbers                 other numbers of each batch
 weights                 read by operators of weighted draws only
 ======================  ====================================================
 
@@ -22,7 +23,7 @@ import torch
 from torch import Tensor
 from torch.fx import Graph, Node
 
-from torch_gsample.compiler.ir import example
+from torch_gsample.compiler.ir import example, same_size
 from torch_gsample.compiler.super_batch import segments
 from torch_gsample.torch_private import schema_of, unknown_size
 
@@ -82,6 +83,17 @@ class Size:
 
 
 @dataclass(frozen=True)
+class Numbers:
+    """A number of each batch.
+
+    Args:
+        node (Node): The node that computes them.
+    """
+
+    node: Node
+
+
+@dataclass(frozen=True)
 class Parts:
     """Values of an operator with several results."""
 
@@ -106,6 +118,8 @@ class Rewrite:
         self.numbers: dict[Node, Node] = {}
         self._cache: dict[Any, Any] = {}
         self.first: Axis | None = None
+        #: Operators that are called for each batch.
+        self.each: list[str] = []
         #: Source axes of an axis with joined rows.
         self.joined: dict[Axis, tuple[Axis, ...]] = {}
 
@@ -153,10 +167,15 @@ class Rewrite:
 
     # Axes.
 
+    @property
+    def pointers(self) -> Node:
+        """The start of each batch's seeds."""
+        assert self.first is not None
+        return self.first.ptr
+
     def pointer_like(self) -> Tensor:
         """Returns an example of starts of batches."""
-        assert self.first is not None
-        return example(self.first.ptr)
+        return example(self.pointers)
 
     def size_like(self) -> Any:
         """Returns an example of an unknown size."""
@@ -206,15 +225,28 @@ class Rewrite:
 
     def dense(self, size: Any) -> Axis:
         """Returns the axis of equally many rows per batch."""
-        assert self.first is not None
-        ptr = self.first.ptr
         return self.once(
-            ('dense', size), lambda: self.axis(segments.dense_ptr, ptr, size)
+            ('dense', size),
+            lambda: self.axis(segments.dense_ptr, self.pointers, size),
         )
+
+    def has_dense(self, size: int) -> bool:
+        """Whether batches have this number of rows of some value."""
+        return ('dense', size) in self._cache
 
     def is_dense(self, axis: Axis, size: Any) -> bool:
         """Whether all batches have this number of rows of an axis."""
         return self._cache.get(('dense', size)) is axis
+
+    def axis_of(self, size: Any) -> Axis | None:
+        """Returns the axis whose number of rows is a symbolic size."""
+        for node, value in self.known.items():
+            is_vector = isinstance(value, Value) and value.kind == 'vector'
+            if not is_vector or value.axis is None:
+                continue
+            if same_size(example(node).shape[0], size):
+                return value.axis
+        return None
 
     def of_pointers(self, indptr: Node, axis: Axis) -> Axis:
         """Returns the axis into which pointers over another one point."""
@@ -276,14 +308,13 @@ class Rewrite:
 
     def _dense_like(self, vector: Node) -> Axis:
         """Returns the axis of a constant's rows, repeated per batch."""
-        assert self.first is not None
         size = self.call(
             torch.ops.aten.sym_size.int,
             vector,
             0,
             like=example(vector).shape[0],
         )
-        return self.axis(segments.dense_ptr, self.first.ptr, size)
+        return self.axis(segments.dense_ptr, self.pointers, size)
 
     def constant(self, node: Any) -> Any:
         """Returns an operand that is the same for all batches."""

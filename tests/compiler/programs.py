@@ -130,3 +130,20 @@ def trace(program, *args, **options):
     torch.compile(program, backend=look, fullgraph=True)(*args)
     [out] = found
     return out
+
+
+#: Programs that call operators for each batch, if several run together.
+CALLED = {
+    'sum': 'ladies ladies-trained',
+    'random_uniform': 'labor labor-1 labor-weighted labor-dependent',
+    'forest_fire': 'forest_fire',
+    'sample_neighbors': 'shadow',
+    'random_walk': 'saint_walk deepwalk',
+    'frontier_walk': 'saint_frontier',
+    'node2vec_walk': 'node2vec node2vec-weighted',
+    'random_walk, argsort': 'pinsage hetgnn',
+}
+EACH = {name: each for each, names in CALLED.items() for name in names.split()}
+EACH['pinsage-metapath'] = (
+    'metapath_walk, arange, random_uniform, view, cumsum, argsort'
+)

@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.compiler.programs import PROGRAMS, graph, tensors
+from tests.compiler.programs import EACH, PROGRAMS, graph, tensors
 from tests.compiler.test_programs import assert_same
 from torch_gsample import super_batch
 from torch_gsample.compiler.super_batch.captured import Captured
@@ -18,21 +18,6 @@ from torch_gsample.rng import current_program, make_key, program_scope
 TRAINED = {'as_gcn', 'pass'}
 #: Programs with a loop that stops by their values.
 NO_RULE = {'gcn_bs-distinct', 'labor-star'}
-#: Programs that call operators for each batch.
-CALLED = {
-    'sum': 'ladies ladies-trained',
-    'random_uniform': 'labor labor-1 labor-weighted labor-dependent',
-    'forest_fire': 'forest_fire',
-    'sample_neighbors': 'shadow',
-    'random_walk': 'saint_walk deepwalk',
-    'frontier_walk': 'saint_frontier',
-    'node2vec_walk': 'node2vec node2vec-weighted',
-    'random_walk, argsort': 'pinsage hetgnn',
-}
-EACH = {name: each for each, names in CALLED.items() for name in names.split()}
-EACH['pinsage-metapath'] = (
-    'metapath_walk, arange, random_uniform, view, cumsum, argsort'
-)
 STRICT = {'strict': True}
 SIZES = [5, 9, 3], [1, 7], [4], [2, 2, 2, 2], [0, 2, 3, 0]
 

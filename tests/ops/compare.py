@@ -12,11 +12,16 @@ from tests import reference
 from torch_gsample.ops.sample_layers import FRONTIERS
 
 
+_PLAIN = {int, float, bool, str, type(None)}
+
+
 def lists(value):
     """Tensors as lists, inside of lists and tuples, too."""
     if isinstance(value, Tensor):
         return value.tolist()
     if isinstance(value, list | tuple):
+        if _PLAIN.issuperset(map(type, value)):  # most are long
+            return list(value)
         return [lists(item) for item in value]
     return value
 

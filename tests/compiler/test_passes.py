@@ -17,11 +17,9 @@ from tests.compiler.golden import (
     text,
 )
 from tests.compiler.programs import (
-    PROGRAMS,
     A,
     X,
     compiled,
-    graph,
     seeds,
     trace_of,
 )

@@ -13,12 +13,10 @@ from tests.compiler.golden import (
     gsample,
     text,
 )
-from tests.compiler.programs import graph, seeds, trace_of
+from tests.compiler.programs import trace_of
 from torch_gsample.compiler.passes.canonicalize import canonicalize
 from torch_gsample.compiler.passes.eliminate_dead import eliminate_dead
 from torch_gsample.compiler.passes.rewrite_unique import rewrite_unique
-
-A = graph()
 
 
 def rewrite(g):

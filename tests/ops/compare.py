@@ -11,7 +11,6 @@ import torch_gsample.ops  # noqa: F401  (registers the operators)
 from tests import reference
 from torch_gsample.ops.sample_layers import FRONTIERS
 
-
 _PLAIN = {int, float, bool, str, type(None)}
 
 

@@ -4,6 +4,7 @@ Functions have the core's names. `draw(slot)` is a 64-bit draw, weights are
 fixed-point integers, one per position.
 """
 
+import functools
 import math
 from dataclasses import dataclass
 from fractions import Fraction
@@ -14,6 +15,8 @@ MASK64 = 2**64 - 1
 # Random numbers.
 
 
+# Tests of other dtypes, threads and wrappers draw the same numbers.
+@functools.lru_cache(maxsize=2**16)
 def philox(key, counter):
     """Philox4x32-10 of a key of 64 bits and a counter of four words."""
     k0, k1 = key & MASK32, key >> 32
@@ -28,7 +31,7 @@ def philox(key, counter):
         )
         k0 = (k0 + 0x9E3779B9) & MASK32
         k1 = (k1 + 0xBB67AE85) & MASK32
-    return [c0, c1, c2, c3]
+    return c0, c1, c2, c3
 
 
 def half(block, i):
@@ -38,12 +41,12 @@ def half(block, i):
 def stream_key(key, call, relation):
     """The key of the draws of one hop of one relation in one batch."""
     seed, epoch, batch = (number & MASK64 for number in key)
-    counter = [
+    counter = (
         epoch & MASK32,
         call + (relation << 16),
         batch & MASK32,
         batch >> 32,
-    ]
+    )
     return half(philox(seed, counter), 0)
 
 
@@ -55,7 +58,7 @@ class Stream:
 
     def block(self, i):
         return philox(
-            self.key, [i, self.root, self.id & MASK32, self.id >> 32]
+            self.key, (i, self.root, self.id & MASK32, self.id >> 32)
         )
 
     def __call__(self, slot):

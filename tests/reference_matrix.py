@@ -254,8 +254,7 @@ def labor_scale(indptr, weight, k, value=None):
         if n > k:
             target += sum(a) ** 2 * (1 / k - 1 / n)
         low, high = 0.0, 1 / min(column, default=1)
-        for _ in range(200):
-            c = (low + high) / 2
+        while low < (c := (low + high) / 2) < high:
             total = sum(
                 x / min(1, c * w) for x, w in zip(squares, column, strict=True)
             )

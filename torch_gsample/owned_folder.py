@@ -90,7 +90,8 @@ def remove_leftovers(parent: str | Path) -> None:
     """
     with suppress(OSError):
         for name in os.listdir(parent):
-            found = _NAME.search(name)
+            # A kernel cache and /tmp have thousands of other names.
+            found = '.tmp' in name and _NAME.search(name)
             # The host outlives a boot, the boot is that of all containers.
             if found and (set(found.groups()) & set(_machine())):
                 remove_leftover(os.path.join(parent, name))

@@ -1,11 +1,13 @@
 """The algorithms that draw samples, as functions of a graph and seeds."""
 
 import copy
+import functools
 
 import torch
 from torch import Tensor
 
 from tests.algorithms.graphs import features, skewed_graph
+from tests.compiler.captured import Captured
 from torch_gsample import SparseSample, algorithms
 from torch_gsample.compiler.backend import backend
 from torch_gsample.compiler.pipeline import run_passes
@@ -115,6 +117,18 @@ def compiled(program, **options):
     return torch.compile(
         program, backend=backend, fullgraph=True, options=options
     )
+
+
+@functools.cache
+def _captured(name):
+    fast = Captured(PROGRAMS[name])
+    fast(graph(), seeds(4))
+    return fast
+
+
+def trace_of(name, **options):
+    """Returns the way of an algorithm, captured once, through the passes."""
+    return _captured(name).rewrite(**options)
 
 
 def trace(program, *args, **options):

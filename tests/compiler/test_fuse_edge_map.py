@@ -12,7 +12,7 @@ from tests.compiler.golden import (
     program,
     text,
 )
-from tests.compiler.programs import PROGRAMS, compiled, graph, seeds, trace
+from tests.compiler.programs import compiled, graph, seeds, trace, trace_of
 from torch_gsample.compiler.ir_text import ir_text
 from torch_gsample.compiler.passes.canonicalize import canonicalize
 from torch_gsample.compiler.passes.fuse_edge_map import fuse_edge_map
@@ -154,7 +154,7 @@ FIRED = {
 @pytest.mark.parametrize('name', FIRED)
 def test_kernels_of_an_algorithm(name):
     passes = ['eliminate_common', 'fuse_edge_map']
-    out = trace(PROGRAMS[name], graph(), seeds(4), passes=passes).text
+    out = trace_of(name, passes=passes).text
     for expression in FIRED[name]:
         assert expression in out
 

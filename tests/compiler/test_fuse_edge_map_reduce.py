@@ -11,7 +11,7 @@ from tests.compiler.golden import (
     after,
     text,
 )
-from tests.compiler.programs import PROGRAMS, graph, seeds, trace
+from tests.compiler.programs import trace_of
 from torch_gsample.compiler.passes.canonicalize import canonicalize
 from torch_gsample.compiler.passes.fuse_edge_map import fuse_edge_map
 from torch_gsample.compiler.passes.fuse_edge_map_reduce import (
@@ -159,7 +159,7 @@ FIRED = {
 
 @pytest.mark.parametrize('name', FIRED)
 def test_reductions_of_an_algorithm(name):
-    out = trace(PROGRAMS[name], graph(), seeds(4), passes=ALONE).text
+    out = trace_of(name, passes=ALONE).text
     for expression in FIRED[name]:
         assert f'edge_map_reduce[{expression}]' in out
     assert 'index_add' not in out

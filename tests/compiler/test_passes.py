@@ -17,13 +17,11 @@ from tests.compiler.golden import (
     text,
 )
 from tests.compiler.programs import (
-    PROGRAMS,
     A,
     X,
     compiled,
-    graph,
     seeds,
-    trace,
+    trace_of,
 )
 from torch_gsample.compiler.ir_text import ir_text
 from torch_gsample.compiler.passes.canonicalize import canonicalize
@@ -391,5 +389,5 @@ FIRED = {
 
 @pytest.mark.parametrize('name', FIRED)
 def test_passes_that_fire_on_an_algorithm(name):
-    steps = trace(PROGRAMS[name], graph(), seeds(4)).steps
+    steps = trace_of(name).steps
     assert {step.name for step in steps} >= FIRED[name] | {'canonicalize'}

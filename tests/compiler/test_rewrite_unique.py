@@ -13,12 +13,10 @@ from tests.compiler.golden import (
     gsample,
     text,
 )
-from tests.compiler.programs import PROGRAMS, graph, seeds, trace
+from tests.compiler.programs import trace_of
 from torch_gsample.compiler.passes.canonicalize import canonicalize
 from torch_gsample.compiler.passes.eliminate_dead import eliminate_dead
 from torch_gsample.compiler.passes.rewrite_unique import rewrite_unique
-
-A = graph()
 
 
 def rewrite(g):
@@ -91,6 +89,6 @@ def test_what_is_changed_in_place_is_left():
     'name', ['ladies', 'fastgcn', 'as_gcn', 'saint_walk', 'saint_node']
 )
 def test_samplers_sort_nodes_by_their_bound(name):
-    out = trace(PROGRAMS[name], A, seeds(4)).text
+    out = trace_of(name).text
     assert '.unique(' not in out
     assert 'index_fill' not in out

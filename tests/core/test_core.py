@@ -178,7 +178,7 @@ REFERENCE = {
     'mulhi64': lambda a, b: [a * b >> 64],
     'double_bits': lambda a: [double_bits(float(a))],
     'mix64': lambda x: [mix64(x)],
-    'philox': lambda key, *counter: reference.philox(key, counter),
+    'philox': lambda key, *counter: [*reference.philox(key, counter)],
     'stream_key': lambda seed, epoch, batch, call, relation: [
         reference.stream_key((seed, epoch, batch), call, relation)
     ],

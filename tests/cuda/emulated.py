@@ -38,6 +38,11 @@ OPERATOR_HEADERS = """\
 #include <torch/csrc/stable/library.h>
 #include "bind/device_cuda.h"
 """
+#: Headers of all kernels.
+KERNEL_HEADERS = """\
+#include "cuda/launch.cuh"
+#include "cuda/portable.h"
+"""
 #: The emulator itself; device.cpp makes operators run on it.
 EMULATOR = [
     CSRC / 'emu' / f'{name}.cpp'
@@ -111,7 +116,9 @@ class Builder:
         objects = self.compile(
             sorted(bind), OPERATOR_FLAGS, headers=OPERATOR_HEADERS
         )
-        objects += self.compile(sorted(kernels), (), sanitizer)
+        objects += self.compile(
+            sorted(kernels), (), sanitizer, headers=KERNEL_HEADERS
+        )
         objects += self.compile(EMULATOR, (), sanitizer)
         link = ['-shared', f'-L{TORCH / "lib"}', '-ltorch_cpu', '-lc10']
         return self.link(objects, 'operators.so', sanitizer, link)

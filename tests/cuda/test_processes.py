@@ -1,5 +1,6 @@
 """`on_gpu.py` tells right, wrong, crashed and hung processes apart."""
 
+import functools
 import json
 import os
 import sys
@@ -7,7 +8,7 @@ import time
 
 import pytest
 
-from tests.cuda import on_gpu
+from tests.cuda import on_gpu, processes
 from tests.cuda.processes import Stage, clean_environment, run_tests
 
 HERE = 'tests/sanitize/planted_faults.py'
@@ -69,6 +70,9 @@ def test_nothing_begins_after_the_end_of_a_stage(tmp_path):
 
 def test_tests_go_on_after_one_that_ends_their_process(stage, monkeypatch):
     monkeypatch.delenv('GSAMPLE_TEST_GPU', raising=False)
+    # Four processes start; fixtures of other tests take most of that time.
+    alone = functools.partial(processes.pytest, '--noconftest')
+    monkeypatch.setattr(processes, 'pytest', alone)
     names = ['right', 'wrong', 'error', 'skipped', 'crash', 'device_fault']
     names += ['hang', 'after_all']
     run_tests(stage, [f'{HERE}::test_{name}' for name in names], 3)

@@ -1,5 +1,7 @@
 """LABOR's equation is solved for each column."""
 
+import functools
+
 import pytest
 import torch
 
@@ -14,6 +16,15 @@ from torch_gsample.testing import (
 )
 
 
+@functools.cache
+def reference_scale(name, *args):
+    """Of a small graph, whose index dtypes change nothing."""
+    indptr = small_graph(name).indptr.tolist()
+    return torch.tensor(
+        reference.labor_scale(indptr, *args), dtype=torch.float64
+    )
+
+
 def some_weights(size, spread):
     generator = torch.Generator().manual_seed(size)
     return torch.rand(size, generator=generator).double() * spread + 1e-3
@@ -26,10 +37,9 @@ def test_scales_equal_the_reference(name, spread, index_dtypes):
     graph = to_dtypes(small_graph(name), index_dtypes)
     weight = some_weights(graph.indices.numel(), spread)
     for k in (1, 2, 5):
-        want = reference.labor_scale(graph.indptr.tolist(), weight.tolist(), k)
         torch.testing.assert_close(
             ops.labor.labor_scale(graph.indptr, weight, k),
-            torch.tensor(want, dtype=torch.float64),
+            reference_scale(name, tuple(weight.tolist()), k),
             rtol=1e-12,
             atol=0,
         )
@@ -43,12 +53,10 @@ def test_scales_of_values_equal_the_reference(name, spread, index_dtypes):
     weight = some_weights(graph.indices.numel(), spread)
     for value in (weight, some_weights(weight.numel(), 5.0).flip(0)):
         for k in (1, 2, 5):
-            want = reference.labor_scale(
-                *(graph.indptr.tolist(), weight.tolist(), k, value.tolist())
-            )
+            args = tuple(weight.tolist()), k, tuple(value.tolist())
             torch.testing.assert_close(
                 ops.labor.labor_scale(graph.indptr, weight, k, value),
-                torch.tensor(want, dtype=torch.float64),
+                reference_scale(name, *args),
                 rtol=1e-12,
                 atol=0,
             )

@@ -19,7 +19,7 @@ def factors(key, call, shape, p, dtype=torch.float64, rows=None):
     width = torch.Size(shape[1:]).numel()
     least = min(round((1 - p) * 2**32), 2**32 - 1)
     drawn = [
-        philox(key, [position // 4, call, row & 0xFFFFFFFF, row >> 32])[
+        philox(key, (position // 4, call, row & 0xFFFFFFFF, row >> 32))[
             position % 4
         ]
         < least

@@ -95,8 +95,9 @@ def read_graph(
         num_nodes = {t: data[t].num_nodes for t in data.node_types}  # type: ignore
     for node_type, size in num_nodes.items():
         if size is None:
+            of = '' if node_type is None else f' of {node_type!r}'
             raise ValueError(
-                f'{name}: the number of nodes of {node_type!r} is unknown'
+                f"{name}: the number of nodes{of} is unknown: set 'num_nodes'"
             )
     adjacencies = {
         t: _adjacency(name, store, _name(t)) for t, store in stores.items()
@@ -120,10 +121,14 @@ def type_of_data(name: str, data: Any) -> DataType:
         ValueError: If it is none of PyG's.
     """
     try:
+        if isinstance(data, list):  # two graphs would pass as two stores
+            raise ValueError
         return DataType.from_data(data)
     except ValueError:
         hint = ''
-        if isinstance(data, Dataset):
+        if isinstance(data, list):
+            hint = '; Batch.from_data_list joins graphs'
+        elif isinstance(data, Dataset):
             hint = ', whose first graph is data[0]'
         elif isinstance(data, GraphStore):
             hint = ', the second of such a tuple'

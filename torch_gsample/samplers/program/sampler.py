@@ -16,6 +16,7 @@ from torch_gsample import rng
 from torch_gsample.graph_input import GraphData
 from torch_gsample.ops._check import node_ids
 from torch_gsample.options import Exclusion, RngScope, TrueNegatives
+from torch_gsample.samplers.arguments import check_inputs
 from torch_gsample.samplers.attributes import Times
 from torch_gsample.samplers.base import KeyedSampler
 from torch_gsample.samplers.link.batch import LinkBatch
@@ -156,6 +157,7 @@ class ProgramSampler(KeyedSampler):
         check_program(
             self._name,
             program,
+            fanouts is not None,
             program_kwargs,
             exclude_seed_edges,
             own_edges=own_edges,
@@ -369,6 +371,7 @@ class ProgramSampler(KeyedSampler):
         return [read_returned(*options, r, self.disjoint) for r in found]
 
     def _steps_of_nodes(self, inputs: NodeSamplerInput) -> Steps:
+        check_inputs(self, inputs)
         self._check_seeds(inputs.input_type, 'seeds', inputs.node)
         key = self.batch_key(inputs.node, inputs.time)
         out = yield from self._steps({inputs.input_type: inputs.node}, key)

@@ -131,7 +131,7 @@ def _page(place: int) -> str:
     lines = [
         f'# `{item.name}`\n\n{_NOTICE}\n',
         markdown(inspect.getdoc(module) or ''),
-        '## Where it stands\n',
+        '## Position\n',
         f'Pass {place + 1} of {len(PASSES)}: {item.reason}.',
     ]
     for word, other in (('After', place - 1), ('Before', place + 1)):

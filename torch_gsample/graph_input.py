@@ -95,9 +95,10 @@ def read_graph(
         num_nodes = {t: data[t].num_nodes for t in data.node_types}  # type: ignore
     for node_type, size in num_nodes.items():
         if size is None:
-            of = '' if node_type is None else f' of {node_type!r}'
+            whose = 'the graph' if node_type is None else repr(node_type)
             raise ValueError(
-                f"{name}: the number of nodes{of} is unknown: set 'num_nodes'"
+                f'{name}: the number of nodes of {whose} is unknown: set '
+                "'num_nodes'"
             )
     adjacencies = {
         t: _adjacency(name, store, _name(t)) for t, store in stores.items()

@@ -45,7 +45,7 @@ def folder(tmp_path_factory) -> Path:
 def elsewhere(folder) -> dict:
     """What another process saw of them."""
     data = data_of(A)
-    B = gsample.ProgramSampler(data, algorithms.shadow, seed=3).matrices[None]
+    B = gsample.ProgramSampler(data, algorithms.shadow, [2]).matrices[None]
     path = folder / 'sampler'
     gsample.export(algorithms.ladies, B, ids(9), [4, 4], path=path)
     program = gsample.load_program(path)
@@ -360,3 +360,22 @@ def test_results_have_the_structure_of_the_program(tmp_path):
     assert parts['n'] == expected[1]['n']
     assert names == expected[2]
     assert subgraphs[0].shape == expected[0][0].shape
+
+
+def test_a_sampler_output_of_layers_is_a_result(tmp_path):
+    def program(A, seeds):
+        first = A[:, seeds].individual_sample(3)
+        second = A[:, first.row().unique()].individual_sample(2)
+        return SparseSample.to_sampler_output([first, second], seeds)
+
+    loaded = load(program, A, ids(9), path=tmp_path / 'p')
+    torch.manual_seed(1)
+    expected = program(A, ids(5))
+    torch.manual_seed(1)
+    found = loaded(A, ids(5))
+    for name in ('node', 'row', 'col', 'edge'):
+        assert torch.equal(getattr(found, name), getattr(expected, name))
+    assert found.num_sampled_nodes == expected.num_sampled_nodes
+    assert found.num_sampled_edges == expected.num_sampled_edges
+    with pytest.raises(ValueError, match="to_sampler_output: 'seeds'"):
+        loaded(A, torch.tensor([1, 1, 2]))

@@ -72,7 +72,7 @@ def _check_arguments(
     except TypeError as error:
         raise TypeError(
             f"{name}: 'program' must take ({', '.join(args)}) "
-            f'(got {signature}: {error})'
+            f'(got ({", ".join(taken)}): {error})'
         ) from None
 
 

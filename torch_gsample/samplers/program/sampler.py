@@ -86,17 +86,14 @@ class ProgramSampler(KeyedSampler):
         own_edges (bool, optional): Whether the program returns edges that the
             graph does not have. Batches then have no edge attributes.
         disjoint (bool, optional): Whether the program returns a subgraph for
-            each seed. Nodes are then the seeds, duplicates included, followed
-            by all others; ``batch`` has the subgraph of each node. In link
-            loaders, each end of a link has a subgraph.
+            each seed, in link loaders for each end. Nodes are then the seeds
+            with duplicates, then all others; ``batch`` has their subgraphs.
         is_sorted (bool, optional): As in :class:`NeighborSampler`.
-        share_memory (bool, optional): Whether to move the graph to shared
-            memory, for spawned workers.
-        true_negatives (bool or str, optional): As in :class:`NeighborSampler`.
+        share_memory (bool, optional): As there.
+        true_negatives (bool or str, optional): As there.
         exclude_seed_edges (bool or str, optional): As there.
-        compile (bool, optional): Whether to compile the program, at the first
-            batch of each process: see :func:`torch_gsample.compile`. Samples
-            are the same.
+        compile (bool, optional): Whether to :func:`~torch_gsample.compile` the
+            program, at the first batch of each process. Samples are the same.
         options (Dict[str, Any], optional): See
             :class:`~torch_gsample.compiler.Options`. With ``super_batch`` (a
             number, or ``'auto'`` to measure it), loaders of
@@ -107,8 +104,8 @@ class ProgramSampler(KeyedSampler):
 
     Raises:
         CompileError: At the first batch, if a program cannot be compiled.
-        TypeError: If ``program`` is not callable, or ``fanouts`` are not
-            integers.
+        TypeError: If ``program`` is not a function of these arguments, or
+            ``fanouts`` are not integers.
         ValueError: If ``fanouts`` are empty, ``weight_attr`` is unknown, or
             ``disjoint`` is true for a heterogeneous graph.
 

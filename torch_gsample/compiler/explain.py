@@ -88,7 +88,7 @@ def explain(
         for disk in disks:
             disk.log_reads()
         program.capture(captured, args, kwargs)
-        if captured.module is None:
+        if not hasattr(captured, 'module'):  # nothing was compiled
             raise TypeError(
                 "explain: 'program' must be a function that computes with "
                 f'tensors (got {program.name!r})'
@@ -124,7 +124,6 @@ class _Captured:
 
     def __init__(self, options: dict[str, Any]):
         self.options = Options.read(options)
-        self.module: GraphModule | None = None  # nothing is compiled yet
 
     def __call__(self, gm: GraphModule, example_inputs: Any) -> Any:
         self.module, self.trace = optimize(gm, self.options)

@@ -121,13 +121,16 @@ def type_of_data(name: str, data: Any) -> DataType:
     Raises:
         ValueError: If it is none of PyG's.
     """
+    are_graphs = isinstance(data, list) and all(
+        isinstance(item, (Data, HeteroData)) for item in data
+    )
     try:
-        if isinstance(data, list):  # two graphs would pass as two stores
+        if are_graphs:  # two would pass as two stores
             raise ValueError
         return DataType.from_data(data)
     except ValueError:
         hint = ''
-        if isinstance(data, list):
+        if are_graphs:
             hint = '; Batch.from_data_list joins graphs'
         elif isinstance(data, Dataset):
             hint = ', whose first graph is data[0]'

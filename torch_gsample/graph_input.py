@@ -95,10 +95,9 @@ def read_graph(
         num_nodes = {t: data[t].num_nodes for t in data.node_types}  # type: ignore
     for node_type, size in num_nodes.items():
         if size is None:
-            whose = 'the graph' if node_type is None else repr(node_type)
             raise ValueError(
-                f'{name}: the number of nodes of {whose} is unknown: set '
-                "'num_nodes'"
+                f'{name}: the number of nodes of '
+                f"{node_type or 'the graph'!r} is unknown: set 'num_nodes'"
             )
     adjacencies = {
         t: _adjacency(name, store, _name(t)) for t, store in stores.items()
@@ -121,16 +120,14 @@ def type_of_data(name: str, data: Any) -> DataType:
     Raises:
         ValueError: If it is none of PyG's.
     """
-    are_graphs = isinstance(data, list) and all(
-        isinstance(item, (Data, HeteroData)) for item in data
-    )
+    kinds = {*map(type, data)} if isinstance(data, list) else {None}
     try:
-        if are_graphs:  # two would pass as two stores
+        if kinds <= {Data, HeteroData}:  # two would pass as two stores
             raise ValueError
         return DataType.from_data(data)
     except ValueError:
         hint = ''
-        if are_graphs:
+        if kinds <= {Data, HeteroData}:
             hint = '; Batch.from_data_list joins graphs'
         elif isinstance(data, Dataset):
             hint = ', whose first graph is data[0]'

@@ -45,7 +45,7 @@ def folder(tmp_path_factory) -> Path:
 def elsewhere(folder) -> dict:
     """What another process saw of them."""
     data = data_of(A)
-    B = gsample.ProgramSampler(data, algorithms.shadow, [2]).matrices[None]
+    B = gsample.ProgramSampler(data, algorithms.shadow, seed=3).matrices[None]
     path = folder / 'sampler'
     gsample.export(algorithms.ladies, B, ids(9), [4, 4], path=path)
     program = gsample.load_program(path)

@@ -211,4 +211,4 @@ def test_what_is_returned_must_be_what_was_announced(program, disjoint):
 
 def test_typed_graphs_are_not_disjoint():
     with pytest.raises(ValueError, match="'data' must have one type"):
-        ProgramSampler(graphs.heterogeneous(), shadow, [2], disjoint=True)
+        ProgramSampler(graphs.heterogeneous(), shadow, disjoint=True)

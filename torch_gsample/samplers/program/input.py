@@ -68,7 +68,7 @@ def _check_arguments(
         check_known(name, program_kwargs, known)
     args = ('A', 'seeds', 'fanouts') if has_fanouts else ('A', 'seeds')
     try:
-        signature.bind(*args, **program_kwargs)
+        signature.bind_partial(*args, **program_kwargs)
     except TypeError as error:
         raise TypeError(
             f"{name}: 'program' must take ({', '.join(args)}) "

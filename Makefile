@@ -25,7 +25,7 @@ CUDA_STAGES := build smoke parity bench profile sanitize
 	lint format docs docs-pages wheel sdist test-wheel test-wheels clean \
 	$(CUDA_STAGES:%=test-cuda-%)
 
-demo: $(VENV)/demo
+demo: $(VENV)/package
 	$(BIN)/python examples/train_debian.py
 
 # Files take turns on two processes; more would need more memory. What pytest
@@ -147,10 +147,6 @@ $(VENV)/torch: constraints.txt
 
 $(VENV)/package: $(VENV)/torch setup.py pyproject.toml $(SOURCES)
 	$(INSTALL) --no-build-isolation --editable .
-	touch $@
-
-$(VENV)/demo: $(VENV)/package
-	$(INSTALL) --no-build-isolation --editable '.[demo]'
 	touch $@
 
 $(VENV)/dev: $(VENV)/package

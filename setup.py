@@ -4,6 +4,10 @@ The build does not import torch, and so needs none in its build environment:
 it finds an installed torch >= 2.11 and uses its headers. The extension is
 written against torch's stable ABI, so one build serves every later torch.
 
+Why not scikit-build-core: CMake and ninja would be two more dependencies of a
+build from source, for a list of sources, flags and architectures of the same
+length. An object file is compiled again if its content or command changes.
+
 Environment variables:
     GSAMPLE_CUDA: ``auto`` (default: when both a CUDA torch and nvcc are
         found), ``1`` or ``0``.

@@ -131,13 +131,13 @@ def _page(place: int) -> str:
     lines = [
         f'# `{item.name}`\n\n{_NOTICE}\n',
         markdown(inspect.getdoc(module) or ''),
-        '## Where it stands\n',
-        f'Pass {place + 1} of {len(PASSES)}: {item.reason}.',
+        '## Position\n',
+        f'Pass {place + 1} of {len(PASSES)}. Reason: {item.reason}.',
     ]
-    for word, other in (('After', place - 1), ('Before', place + 1)):
+    for word, other in (('Previous', place - 1), ('Next', place + 1)):
         if 0 <= other < len(PASSES):
             name = PASSES[other].name
-            lines.append(f'{word} [`{name}`]({name}.md).')
+            lines.append(f'{word}: [`{name}`]({name}.md).')
     lines.append(f'Source: [`{path}`](../../{path}).')
     return '\n'.join(lines) + '\n'
 
@@ -147,7 +147,7 @@ def _index() -> str:
         f'# Passes, in order\n\n{_NOTICE}\n',
         f'[How a sampler is compiled](../{WALK.name}) shows their effects on',
         'a program.\n',
-        '| pass | effect | reason for its position |\n|---|---|---|',
+        '| pass | effect | reason for the position |\n|---|---|---|',
     ]
     lines += [
         f'| [`{p.name}`]({p.name}.md) | {_summary(p)} | {p.reason} |'

@@ -43,6 +43,7 @@ from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
 from torch_geometric.data.storage import GlobalStorage
 from torch_geometric.datasets import Reddit
 from torch_geometric.sampler import NodeSamplerInput
+from tqdm import tqdm
 
 from torch_gsample.datasets import DebianPackages
 from torch_gsample.loader import NeighborLoader
@@ -167,15 +168,9 @@ def progress(
     loader: NeighborLoader, num_batches: int, title: str
 ) -> Iterable[Data]:
     """Yields the first batches, with a progress bar on a terminal."""
-    batches = islice(loader, num_batches)
-    if not sys.stdout.isatty():
-        return batches
-    try:
-        from rich.progress import track
-    except ImportError:
-        return batches
     total = min(len(loader), num_batches)
-    return track(batches, title, total, transient=True)
+    batches = islice(loader, num_batches)
+    return tqdm(batches, title, total, leave=False, disable=None)
 
 
 def train_epoch(

@@ -45,7 +45,7 @@ def test_the_transpose_reverses_edges_and_keeps_their_names(pairs):
         assert sorted(pairs_of(again)) == sorted(pairs)
 
 
-def test_the_transpose_of_what_was_never_sorted_names_positions():
+def test_the_transpose_of_unsorted_columns_names_positions():
     csc = CSC(torch.tensor([0, 2, 2, 3]), torch.tensor([2, 0, 1]), 3)
     reverse = csc.transpose()
     assert reverse.indptr.tolist() == [0, 1, 2, 3]

@@ -107,7 +107,7 @@ def test_other_c_libraries_are_left_alone(monkeypatch):
 
 
 @pytest.mark.parametrize('option', [[], ['--keep-memory']])
-def test_a_script_keeps_memory_if_asked(option, tmp_path, capsys):
+def test_a_script_keeps_memory_on_request(option, tmp_path, capsys):
     script = tmp_path / 'script.py'
     script.write_text(
         'from torch_gsample import memory\n'

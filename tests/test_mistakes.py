@@ -6,9 +6,11 @@ the rule, whatever torch, PyG or Python would have said.
 
 import re
 
+import numpy as np
 import pytest
 import torch
 from torch_geometric.data import Data, HeteroData
+from torch_geometric.transforms import ToUndirected  # noqa: F401
 
 import torch_gsample as gs
 
@@ -48,9 +50,17 @@ NeighborLoader(data, {'to': [2]})
 NeighborLoader(hetero, {('paper', 'cites'): [2]}, input_nodes='paper')
 NeighborLoader(hetero, {('paper', 'to', 'paper'): [2]}, input_nodes='paper')
 NeighborLoader(data, [True])
+NeighborLoader(data, fanouts=[2])
+NeighborLoader(hetero, {('author', 'writes', 'paper'): [2]}, \
+input_nodes='paper')
+NeighborLoader(hetero, {('author', 'writes', 'paper'): [2], \
+('paper', 'cites', 'paper'): [2, 2]}, input_nodes='paper')
 # graphs
 NeighborLoader(None, [2])
 NeighborLoader([data], [2])
+NeighborLoader([data, data], [2])
+NeighborLoader(Data(), [2])
+NeighborLoader(data, [2], is_sorted=True)
 NeighborLoader(EDGES, [2])
 NeighborLoader('data.pt', [2])
 NeighborLoader(Data(x=torch.ones(3, 1)), [2])
@@ -105,6 +115,9 @@ NeighborLoader(data, [2], rank=0, world_size=2)
 NeighborLoader(data, [2], device='gpu')
 NeighborLoader(data, [2], device=3.5)
 NeighborLoader(data, [2], transform='normalize')
+NeighborLoader(data, [2], transform=ToUndirected)
+next(iter(NeighborLoader(data, [2], transform=print, prefetch=0)))
+NeighborLoader(data, [2]).set_epoch('2')
 NeighborLoader(data, [2], rng_scope='batches')
 NeighborLoader(data, [2], static_shapes='yes')
 NeighborLoader(data, [2], progress=2)
@@ -133,6 +146,11 @@ LinkNeighborLoader(data, [2], edge_label_index=label + 9)
 LinkNeighborLoader(data, [2], edge_label_index=label, edge_label=torch.ones(3))
 LinkNeighborLoader(data, [2], neg_sampling='all')
 LinkNeighborLoader(data, [2], neg_sampling=3)
+LinkNeighborLoader(data, [2], neg_sampling={'mode': 'triple'})
+LinkNeighborLoader(data, [2], neg_sampling={'mode': 'binary', 'number': 2})
+LinkNeighborLoader(data, [2], neg_sampling='triplet', neg_sampling_ratio=2.0)
+LinkNeighborLoader(data, [2], edge_label_index=label, \
+neg_sampling='triplet', edge_label=torch.ones(2))
 LinkNeighborLoader(data, [2], neg_sampling_ratio=-1.0)
 LinkNeighborLoader(data, [2], neg_sampling_ratio='2')
 LinkNeighborLoader(hetero, [2])
@@ -152,20 +170,27 @@ GraphSAINTRandomWalkSampler(data, 0, 2)
 GraphSAINTRandomWalkSampler(data, 2, 2, num_steps=0)
 NodeLoader(data, None)
 NodeLoader(data, 'neighbor')
+NodeLoader(data, gs.NeighborSampler)
 # samplers
 gs.NeighborSampler(data)
 gs.NeighborSampler(data, [2], fanouts=[3])
+gs.NeighborSampler(data, [2]).sample_from_nodes(seeds)
+gs.LadiesSampler(data, [2]).sample_from_nodes([0, 1])
 gs.LadiesSampler(data, [0])
 gs.LadiesSampler(data, [8], normalization='columns')
 gs.LaborSampler(data, 'ten')
 gs.SaintSampler(data, 0)
 gs.ProgramSampler(data, [2], 'ladies')
 gs.ProgramSampler(data, None, [2])
+gs.ProgramSampler(data, lambda A, seeds: A[:, seeds], [2])
+gs.ProgramSampler(data, lambda A: A)
 gs.PinSAGESampler(data, [2], num_walks=0)
 gs.ShaDowSampler(data, [2], p=3)
 # graphs, matrices, operators
 gs.as_graph(3)
 gs.SparseSample.from_edge_index(EDGES.float())
+gs.SparseSample.from_edge_index(data)
+gs.SparseSample.from_edge_index(EDGES, 5)
 gs.SparseSample.from_edge_index(EDGES, num_nodes=2)
 gs.SparseSample.from_edge_index(EDGES, value=torch.ones(3))
 A[:, floats]
@@ -177,8 +202,11 @@ ops.random_walk(A.csc.indptr, A.csc.indices, seeds, -1, key=key)
 ops.sample_neighbors(A, seeds, [2], key)
 ops.gather_rows(data.x, floats)
 gs.compile(3)
+gs.compile(gs.LadiesSampler)
+gs.compile(gs.LadiesSampler(data, [2]))
 gs.fuse(3)
 gs.explain(None)
+gs.explain(data)
 gs.quantize_rows([1, 2])
 """
 #: Names for the lines.
@@ -199,6 +227,34 @@ def test_a_mistake_is_named_where_it_is_made(line):
     message = str(caught.value)
     assert re.match(r'[\w.]+: ', message), message
     assert re.search(r"'\w+'|the \w+", message), message
+
+
+@pytest.mark.parametrize(
+    ('given', 'meant'),
+    [
+        ('fanouts', 'num_neighbors'),
+        ('nids', 'input_nodes'),
+        ('probs', 'weight_attr'),
+        ('random_state', 'seed'),
+    ],
+)
+def test_names_of_other_libraries_are_translated(given, meant):
+    with pytest.raises(TypeError, match=f"did you mean '{meant}'"):
+        gs.loader.NeighborLoader(data, **{given: 1})
+
+
+@pytest.mark.parametrize('prefetch', [0, 2])
+def test_a_batch_size_may_be_of_numpy(prefetch):
+    size = np.int64(2)
+    options = {'batch_size': size, 'seed': 0, 'prefetch': prefetch}
+    loader = gs.loader.NeighborLoader(data, [2], **options)
+    assert [batch.batch_size for batch in loader] == [2, 2, 1]
+
+
+def test_a_mask_of_integers_is_noticed():
+    mask = torch.tensor([0, 1, 1, 0, 1])
+    with pytest.warns(UserWarning, match=r'0 or 1 for each .*mask\.bool'):
+        gs.loader.NeighborLoader(data, [2], input_nodes=mask)
 
 
 def test_there_are_as_many_as_are_promised():

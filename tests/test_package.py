@@ -28,6 +28,7 @@ MODULES = [
 ]
 #: What each part of the package may import from the package.
 LAYERS = {
+    '__main__': {'cli'},
     '_axes': set(),
     '_deprecated': set(),
     '_lazy': set(),

@@ -199,7 +199,7 @@ def test_processes_that_a_script_starts_have_our_samplers(script, capsys):
 
 
 @pytest.mark.filterwarnings('ignore:.*found in sys.modules:RuntimeWarning')
-def test_the_module_of_such_processes_needs_a_script(monkeypatch):
+def test_the_module_run_script_needs_a_script(monkeypatch):
     monkeypatch.delenv('GSAMPLE_RUN_SCRIPT', raising=False)
     with pytest.raises(RuntimeError, match='GSAMPLE_RUN_SCRIPT or GSAMPLE_'):
         runpy.run_module('torch_gsample.run_script', run_name='__main__')

@@ -30,7 +30,9 @@ def lazy_names(
             return import_module(f'{package}.{name}')
         if name not in home:
             raise AttributeError(
-                f'module {package!r} has no attribute {name!r}'
+                f'module {package!r} has no attribute {name!r}',
+                name=name,
+                obj=sys.modules[package],  # for Python's "Did you mean"
             )
         value = getattr(import_module(f'{package}.{home[name]}'), name)
         setattr(

@@ -120,14 +120,14 @@ def naming_edges(op: str, argument: str, owner: str = '') -> Iterator[None]:
     """Names a caller's ``[2, num_edges]`` in an error of ``coo_to_csc``."""
     try:
         yield
-    except IndexError as error:
-        text = str(error)
+    except (IndexError, ValueError) as error:
+        text = str(error).replace('CSC.from_coo:', f'{op}:')
         for i, end in enumerate(('row', 'col')):
             text = text.replace(
                 f"coo_to_csc: '{end}'",
                 f"{op}: '{argument}[{i}]'{owner and f' of {owner}'}",
             )
-        raise IndexError(text) from None
+        raise type(error)(text) from None
 
 
 def read_adjacency(

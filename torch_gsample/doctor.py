@@ -27,7 +27,7 @@ _PACKAGES = {
     'matplotlib': ('pictures (viz)', '', False),
     'graphviz': ('pictures of compiled programs (viz)', '', False),
     'scipy': ('SciPy matrices, node2vec with PyG', '', False),
-    'rich': ('colours on a terminal, the demo', '', False),
+    'rich': ('colours on a terminal (cli)', '', False),
 }
 _PROGRAMS = {
     'nvcc': ('building the extension for GPUs', "NVIDIA's CUDA toolkit"),

@@ -96,7 +96,8 @@ def read_graph(
     for node_type, size in num_nodes.items():
         if size is None:
             raise ValueError(
-                f'{name}: the number of nodes of {node_type!r} is unknown'
+                f'{name}: the number of nodes of '
+                f"{node_type or 'the graph'!r} is unknown: set 'num_nodes'"
             )
     adjacencies = {
         t: _adjacency(name, store, _name(t)) for t, store in stores.items()
@@ -119,11 +120,16 @@ def type_of_data(name: str, data: Any) -> DataType:
     Raises:
         ValueError: If it is none of PyG's.
     """
+    kinds = {*map(type, data)} if isinstance(data, list) else {None}
     try:
+        if kinds <= {Data, HeteroData}:  # two would pass as two stores
+            raise ValueError
         return DataType.from_data(data)
     except ValueError:
         hint = ''
-        if isinstance(data, Dataset):
+        if kinds <= {Data, HeteroData}:
+            hint = '; Batch.from_data_list joins graphs'
+        elif isinstance(data, Dataset):
             hint = ', whose first graph is data[0]'
         elif isinstance(data, GraphStore):
             hint = ', the second of such a tuple'

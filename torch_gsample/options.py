@@ -118,6 +118,15 @@ class WorkerOptions(TypedDict, total=False):
     in_order: bool
 
 
+#: Names of one thing in other libraries, for hints.
+_SYNONYMS = (
+    {'fanout', 'fanouts', 'num_neighbors', 'num_sampled', 'num_samples'},
+    {'indices', 'nids', 'node_idx', 'input_nodes', 'nodes', 'seeds'},
+    {'prob', 'probs', 'edge_weight', 'weight_attr'},
+    {'random_seed', 'random_state', 'seed'},
+)
+
+
 def take(table: Any, options: dict[str, Any]) -> dict[str, Any]:
     """Takes the options of a table out of others."""
     names = table.__annotations__.keys() & options.keys()
@@ -132,7 +141,12 @@ def check_known(owner: str, names: Iterable[str], known: list[str]) -> None:
     """
     for name in names:
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
+            near = [
+                other
+                for group in _SYNONYMS
+                for other in known
+                if name in group and other in group
+            ] or difflib.get_close_matches(name, known, n=1)
             hint = f' (did you mean {near[0]!r}?)' if near else ''
             raise TypeError(f'{owner}: unknown argument {name!r}{hint}')
 

@@ -6,7 +6,7 @@ from torch_gsample.algorithms import graphsage
 SEEDS = torch.tensor([0, 3, 17, 30])
 
 
-def test_layers_sample_neighbours_of_all_nodes_met_so_far():
+def test_layers_sample_neighbours_of_all_visited_nodes():
     A = skewed_graph()
     first, second = graphsage(A, SEEDS, [2, 3])
     assert first.col_ids.tolist() == SEEDS.tolist()

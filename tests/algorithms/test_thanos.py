@@ -80,7 +80,7 @@ def test_values_do_not_depend_on_probabilities():
     assert S.values().tolist() == [2.0] * 4
 
 
-def test_weights_start_anew_every_period():
+def test_weights_restart_every_period():
     A, h = star(8), torch.randn(9, 2)
     bandit = Thanos(8, period=3)
     train(bandit, A, h, 2)

@@ -43,6 +43,11 @@ def test_it_is_a_page(graph, tmp_path, capsys):
     assert '<title>deepwalk, compiled</title>' in page.read_text()
 
 
+def test_a_misspelled_program_has_a_hint(graph, capsys):
+    assert cli.main(['explain', 'lades', '--graph', graph]) == 2
+    assert "(got 'lades': did you mean 'ladies'?)" in capsys.readouterr().err
+
+
 def test_programs_of_the_user_are_found(graph, tmp_path, monkeypatch, capsys):
     (tmp_path / 'own_samplers.py').write_text(
         'number = 3\n'

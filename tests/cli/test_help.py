@@ -40,6 +40,21 @@ def test_every_command_has_help_with_examples(name, capsys):
         assert len(line) <= 80, line
 
 
+def test_the_example_of_a_bundled_graph_runs(capsys):
+    line = next(
+        x for x in commands.DESCRIPTION.splitlines() if 'sample debian' in x
+    )
+    assert cli.main(shlex.split(line.split('   ')[0])[1:]) == 0
+    assert 'package' in capsys.readouterr().out
+
+
+def test_errors_of_the_system_have_no_number(tmp_path, capsys):
+    missing = str(tmp_path / 'missing.csv')
+    assert cli.main(['convert', missing, str(tmp_path / 'out')]) == 2
+    shown = f"gsample: No such file or directory: '{missing}'\n"
+    assert capsys.readouterr().err == shown
+
+
 @pytest.mark.parametrize('line', EXAMPLES)
 def test_examples_can_be_parsed(line):
     words = shlex.split(line.split('   ')[0])[1:]

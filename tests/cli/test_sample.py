@@ -123,8 +123,11 @@ def test_types_are_kept(tmp_path, capsys):
     batch = torch.load(tmp_path / 'out.pt', weights_only=False)
     assert batch['a'].n_id.tolist() == [0, 1]
     assert batch['b'].batch_size == 1
-    assert cli.main(['sample', path]) == 2
+    assert cli.main(['sample', path, '--node-type', 'c']) == 2
     assert '--node-type must be one of a, b' in capsys.readouterr().err
+    assert cli.main(['sample', path, '--seeds', '1', '--json']) == 0
+    assert json.loads(capsys.readouterr().out)['seeds'] == [1]
+    assert cli.main(['sample', path, '--seeds', '2']) == 2  # of type b
 
 
 def test_seeds_are_drawn_by_the_seed(paths, capsys):

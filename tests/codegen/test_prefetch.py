@@ -89,7 +89,7 @@ extern "C" int64_t run(int64_t first, int64_t last, int64_t neighbors,
 @pytest.mark.parametrize('kinds', ['S', 'E', 'SE'])
 @pytest.mark.parametrize('count', [0, 1, 3, 4, 9])
 @pytest.mark.parametrize('with_ids', [True, False])
-def test_rows_of_later_edges_are_asked_for_on_a_gpu(kinds, count, with_ids):
+def test_rows_of_later_edges_are_prefetched_on_a_gpu(kinds, count, with_ids):
     leaves = [Leaf('', kind, torch.float32, (0,)) for kind in 'SE']
     unit = Unit('D', tuple(leaves), (3,), ())
     ask = ask_ahead(unit, 0, ['SE'.index(kind) for kind in kinds])

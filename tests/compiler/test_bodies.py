@@ -98,7 +98,7 @@ def test_samples_are_those_of_eager_code(program):
             assert all(map(torch.equal, outs[0], other))
 
 
-def test_what_a_body_returns_keeps_each_bit():
+def test_results_of_a_body_keep_each_bit():
     """A draw of the program depends on it: `exp` stays torch's."""
     out = rewritten(exponential, strict=True)
     assert out[out.index('%3') :] == text("""

@@ -284,7 +284,7 @@ def test_dumps_have_the_same(special, tmp_path):
         )
     ]
     assert (tmp_path / '000_01_canonicalize.txt').read_text() == (
-        '# canonicalize (the others match one form), 100.0 us\n'
+        '# canonicalize (first: the other passes match one form), 100.0 us\n'
         '# chose <x> & y\na <i> b\n'
     )
     assert (tmp_path / '000_kernel_00.cpp').read_text() == Kernel.source

@@ -253,7 +253,7 @@ def test_threads_run_one_program(folder):
 
 
 @pytest.mark.parametrize('name', ['fastgcn', 'saint_walk'])
-def test_graphs_of_other_sizes_run_if_that_was_wanted(name, tmp_path):
+def test_dynamic_exports_run_on_graphs_of_other_sizes(name, tmp_path):
     path, program = tmp_path / 'p', PROGRAMS[name]
     loaded = load(program, A, ids(9), path=path, dynamic=True)
     for B in (A, skewed_graph(60, 500), skewed_graph(45, 100)):
@@ -269,7 +269,7 @@ def skewed_copy(B: SparseSample) -> SparseSample:
     return SparseSample(B._csc, None, B.shape, B.value, B._edge_id)
 
 
-def test_what_a_capture_took_for_granted_of_sizes_is_checked(tmp_path):
+def test_size_assumptions_of_a_capture_are_checked(tmp_path):
     def program(A, seeds, x):
         return A.mul(x, dim=1)[:, seeds].individual_sample(2)
 
@@ -286,7 +286,7 @@ def test_what_a_capture_took_for_granted_of_sizes_is_checked(tmp_path):
         loaded(B, ids(5), x)
 
 
-def test_what_a_capture_takes_for_granted_of_sizes_is_known():
+def test_size_assumptions_of_a_capture_are_known():
     found = {}
 
     def look(gm, example_inputs):
@@ -360,3 +360,22 @@ def test_results_have_the_structure_of_the_program(tmp_path):
     assert parts['n'] == expected[1]['n']
     assert names == expected[2]
     assert subgraphs[0].shape == expected[0][0].shape
+
+
+def test_a_sampler_output_of_layers_is_a_result(tmp_path):
+    def program(A, seeds):
+        first = A[:, seeds].individual_sample(3)
+        second = A[:, first.row().unique()].individual_sample(2)
+        return SparseSample.to_sampler_output([first, second], seeds)
+
+    loaded = load(program, A, ids(9), path=tmp_path / 'p')
+    torch.manual_seed(1)
+    expected = program(A, ids(5))
+    torch.manual_seed(1)
+    found = loaded(A, ids(5))
+    for name in ('node', 'row', 'col', 'edge'):
+        assert torch.equal(getattr(found, name), getattr(expected, name))
+    assert found.num_sampled_nodes == expected.num_sampled_nodes
+    assert found.num_sampled_edges == expected.num_sampled_edges
+    with pytest.raises(ValueError, match="to_sampler_output: 'seeds'"):
+        loaded(A, torch.tensor([1, 1, 2]))

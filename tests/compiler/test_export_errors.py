@@ -170,7 +170,7 @@ def test_a_loaded_program_is_not_compiled_again(loaded):
         ),
     ],
 )
-def test_what_a_file_cannot_hold_is_no_export(
+def test_a_value_that_no_file_can_hold_is_an_export_error(
     function, args, error, text, tmp_path
 ):
     path = tmp_path / 'p'

@@ -175,7 +175,7 @@ def test_hops_that_change_in_place_are_left():
     assert 'sample_layers' not in hops(nodes, between=between)
 
 
-def test_frontiers_of_other_operations_stay_beside():
+def test_frontiers_of_other_operations_stay_separate():
     out = hops(nodes, between=lambda rows, value: rows.unique())
     assert 'sample_layers' in out
     assert out.count('.unique(') == 2
@@ -336,7 +336,7 @@ def test_loops_on_rows_draw_what_eager_ones_draw(name):
     assert_equal(run(compiled(program), args, True), run(program, args, True))
 
 
-def test_all_nodes_may_be_asked_for_at_last():
+def test_a_program_may_return_the_nodes_of_its_last_layer():
     def program(A, seeds):
         layers = PROGRAMS['graphsage'](A, seeds)
         return layers, layers[-1].nodes()

@@ -285,7 +285,7 @@ def test_weights_of_the_graph_are_cumulated_for_the_graph():
     assert 'cols=seeds' in out
 
 
-def test_an_extract_that_is_needed_stays_beside_the_fused_sample():
+def test_an_extract_with_other_users_stays_next_to_the_fused_sample():
     out = fused(other=lambda begin, edge, chosen: aten.neg.default(edge))
     assert 'gsample.slice_cols(' in out
     assert 'cols=seeds' in out

@@ -70,7 +70,7 @@ def test_a_chain_is_computed_for_the_selected_edges():
     """)
 
 
-def test_a_length_is_taken_of_what_stays():
+def test_a_length_is_read_from_a_value_that_remains():
     def function(x, _, begin, chosen):
         y = (x * 2).exp()
         return [pick(y, chosen), begin.new_zeros(aten.sym_size.int(y, 0))]
@@ -193,7 +193,7 @@ def test_exact_values_that_draws_depend_on_are_raised():
     assert 'float32[8]' not in out
 
 
-def test_a_part_of_a_chain_is_raised_above_what_is_needed_anyway():
+def test_a_part_of_a_chain_is_raised_above_values_with_other_users():
     def function(x, row, begin, chosen):
         y = x.exp()
         return [pick(y.tanh(), chosen), y.sum()]

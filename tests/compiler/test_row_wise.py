@@ -136,7 +136,7 @@ def test_a_row_for_all_is_one_of_none():
     assert [n.name for n in row_operands(node)] == ['x']
 
 
-def test_sizes_that_are_not_known_to_be_equal_are_none():
+def test_unbacked_sizes_are_not_known_to_be_equal():
     shapes = ShapeEnv()
     first, second = (shapes.create_unbacked_symint() for _ in range(2))
     node = last(lambda x, y: x * y)

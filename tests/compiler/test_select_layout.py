@@ -205,7 +205,7 @@ def test_a_total_that_is_only_a_value_does_not_matter():
 
 
 @pytest.mark.parametrize('i', [0, 1])
-def test_nothing_is_offered_for_what_is_changed_in_place(i):
+def test_a_value_changed_in_place_keeps_its_layout(i):
     change = sampled(use=lambda *given: given[i].view(-1).add_(0))
     out = after(change, *GRAPH, layout='compact')
     assert 'unique' not in out

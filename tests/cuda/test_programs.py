@@ -126,7 +126,7 @@ def test_ids_beyond_the_graph_are_index_errors(simulated):
                 call()
 
 
-def test_weights_that_are_none_are_value_errors(simulated):
+def test_invalid_weights_are_value_errors(simulated):
     bad = torch.tensor([1.0, -1.0])
     with simulated:
         indptr, bad = OnCuda(torch.tensor([0, 1, 2])), OnCuda(bad)

@@ -156,7 +156,7 @@ def test_pointers_of_batches_must_ascend(cuda, bad):
 
 
 @pytest.mark.parametrize('bad', [[1, 2, 3], [0, 3, 2], [0, -1, 3], [0, 5, 3]])
-def test_columns_that_are_none_end_in_an_error(cuda, bad):
+def test_malformed_columns_are_an_error(cuda, bad):
     two, time = torch.tensor([0, 1]), torch.tensor([0, 0, 0])
     cum_weight = cumulate_weights(torch.tensor([0, 1, 3]), torch.ones(3))
     cuda.configure()

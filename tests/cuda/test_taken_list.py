@@ -87,7 +87,7 @@ def test_memory_and_order(cuda):
 
 
 @pytest.mark.parametrize('seed', range(4))
-def test_sums_that_are_none_end_in_some_sample(cuda, seed):
+def test_invalid_sums_give_some_sample(cuda, seed):
     """Nothing beyond the edges is read or written."""
     graph, cum_weight = weighted_graph('random', 700)
     torch.manual_seed(seed)

@@ -114,7 +114,9 @@ def test_models_are_fused_until_the_end(samples, capsys):
     assert capsys.readouterr().err.count('fuse: Hand') == 1
 
 
-def test_models_whose_rows_are_all_read_keep_them(fusion, samples, capsys):
+def test_models_with_all_rows_read_run_on_whole_batches(
+    fusion, samples, capsys
+):
     model = Hand()
     for batch in samples:
         F.cross_entropy(scores(model, batch), batch.y).backward()

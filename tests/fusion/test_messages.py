@@ -358,7 +358,7 @@ def test_inference_mode():
 
 
 @pytest.mark.parametrize('rows', [29, 30])
-def test_of_few_vertices_no_message_is_looked_at(monkeypatch, rows):
+def test_messages_of_few_vertices_are_not_captured(monkeypatch, rows):
     calls = []
     monkeypatch.setattr(
         type(capture_of(nn.Identity())),

@@ -99,7 +99,7 @@ def test_shared_parameters_stay_shared():
     assert model[0].weight is not other
 
 
-def test_what_a_call_leaves_behind_is_forgotten():
+def test_state_of_a_call_is_forgotten():
     model = nn.Linear(2, 2)
     model.register_forward_hook(lambda m, args, out: setattr(m, 'last', out))
     twin_of(model, {})(torch.ones(1, 2))

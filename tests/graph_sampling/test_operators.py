@@ -135,7 +135,7 @@ def test_attributes_go_along():
         )
 
 
-def test_a_walk_visits_the_wanted_share():
+def test_a_walk_visits_the_requested_share():
     data = small_graph()
     for fraction, expected in ((0.5, 15), (0.51, 16), (1.0, 30)):
         out = gs.random_walk(
@@ -165,7 +165,7 @@ def test_without_a_seed_the_default_generator_decides():
     assert torch.equal(gs.random_vertex(data, 0.5).n_id, first)
 
 
-def test_shares_are_those_asked_for():
+def test_shares_are_the_requested_ones():
     graph = power_law(20_000, 100_000, 300)
     edge_index = torch.stack([graph.indices, graph.col()]).long()
     data = Data(edge_index=edge_index, num_nodes=20_000)

@@ -97,7 +97,7 @@ def test_another_graph_and_other_types_are_seen():
     assert_same_batches(loader.filter_fn(out), pygs(loader, out))
 
 
-def test_a_change_of_a_batch_is_none_of_the_graph():
+def test_a_change_of_a_batch_leaves_the_graph_unchanged():
     for name in 'rich', 'typed':
         loader = LOADERS[name]()
         out, *_ = outs(loader)

@@ -108,7 +108,7 @@ def test_gradients_reach_features_that_need_them():
     assert data.learned.grad[batch.n_id].eq(1).all()
 
 
-def test_features_that_change_are_read_anew():
+def test_changed_features_are_read_again():
     data = wide_graph()
     loader = loader_of(data)
     next(iter(loader))

@@ -84,7 +84,7 @@ def test_other_samplers_and_shapes_widen_too():
         assert not batch.x[~real].any()
 
 
-def test_all_is_left_as_it_is_unless_asked():
+def test_narrow_features_stay_narrow_by_default():
     data = graph()
     store_narrow(data, 'x', torch.randn(data.num_nodes, 40), torch.int8)
     data.half = torch.randn(data.num_nodes, 40).half()

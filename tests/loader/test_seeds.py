@@ -168,7 +168,7 @@ def test_a_sampler_on_disk_says_how_many_nodes_there_are(tmp_path):
         NeighborLoader(DATA, sampler=sampler, input_nodes=mask(size + 1))
 
 
-def test_what_is_no_graph_is_refused_beside_a_sampler():
+def test_a_sampler_does_not_replace_a_graph():
     for loader in (NeighborLoader, LinkNeighborLoader):
         with pytest.raises(ValueError, match="'data' must be a Data"):
             loader(None, sampler=NeighborSampler(DATA, [2]))

@@ -361,7 +361,7 @@ def test_a_wrong_neighbor_is_refused_where_it_is_drawn_exactly(is_sorted):
     assert met == {1, 3002}
 
 
-def test_a_walk_is_refused_only_where_it_meets_what_is_wrong():
+def test_a_walk_is_refused_only_where_it_reaches_wrong_input():
     """Column 3 descends, an entry of column 4 is no node."""
     indptr = torch.tensor([0, 1, 2, 4, 3, 5])
     indices = torch.tensor([1, 0, 3, 0, 5])

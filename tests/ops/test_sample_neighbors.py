@@ -294,7 +294,7 @@ def padded(fault, max_edges=(2, 0)):
     return out
 
 
-def test_faults_of_a_gpu_are_errors_when_they_are_asked_for():
+def test_faults_of_a_gpu_are_errors_of_check():
     assert padded([0, 0, 0, 0]).check().num_edges.tolist() == [[1], [0]]
     with pytest.raises(
         IndexError, match=r'graph \(got 7 at position 2 of node type 1\)'

@@ -92,7 +92,7 @@ def test_a_manifest_that_lies_is_refused(tmp_path, name):
 @pytest.mark.parametrize(
     'text', ['{', '[' * 100_000, '"tables"', '{"tables": [1]}', '\xff']
 )
-def test_a_manifest_that_is_none_is_refused(tmp_path, text):
+def test_a_malformed_manifest_is_refused(tmp_path, text):
     folder = shops.as_parquet(tmp_path / 'shop', None)
     (folder / 'manifest.json').write_text(text, encoding='latin1')
     with pytest.raises(ValueError, match=r'from_tables: .*manifest.json'):
@@ -270,7 +270,7 @@ def test_what_is_no_database_is_an_error(tmp_path, name, text):
         from_tables(tmp_path / name)
 
 
-def test_a_parquet_file_that_is_none_is_an_error(tmp_path):
+def test_a_malformed_parquet_file_is_an_error(tmp_path):
     (tmp_path / 'a.parquet').write_bytes(b'PAR1 and no more')
     with pytest.raises((ValueError, OSError), match=r'from_tables.*a.parquet'):
         from_tables(tmp_path)

@@ -103,7 +103,7 @@ def test_a_row_that_leaks_is_found():
         check_batch(batch, time)
 
 
-def test_the_check_is_made_of_batches_only_where_it_is_wanted(monkeypatch):
+def test_batches_are_checked_on_request_only(monkeypatch):
     calls = []
     monkeypatch.setattr(
         'torch_gsample.relational.loader.check_batch',

@@ -85,7 +85,7 @@ def negatives(log, **options):
     )
 
 
-def test_historical_negatives_are_earlier_and_random_ones_are_none_of_now():
+def test_historical_negatives_are_earlier_edges_and_random_ones_no_edges():
     log = events()
     draw = negatives(log)
     src, dst, time = log

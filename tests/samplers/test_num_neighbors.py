@@ -99,12 +99,16 @@ def test_one_object_serves_graphs_of_other_edge_types():
         (None, TypeError, "'num_neighbors' must be a list, .*got None"),
         ([1.5], TypeError, "'num_neighbors' must hold integers .*got 1.5"),
         ([2, -2], ValueError, "'num_neighbors' must be -1 .*got -2"),
-        ({RATES: [1]}, ValueError, 'Missing number of neighbors'),
+        (
+            {RATES: [1]},
+            ValueError,
+            'must have fan-outs for each edge type.*missing',
+        ),
         ({('a', 'b', 'c'): [1]}, ValueError, 'edge types of the graph'),
         (
             NumNeighbors({RATES: [1, 2]}, default=[1]),
             ValueError,
-            'hops must be the same',
+            'must have as many hops for each edge type',
         ),
     ],
 )

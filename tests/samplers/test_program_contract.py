@@ -105,7 +105,7 @@ def test_a_typed_sample_is_valid(node_type, seeds, fanouts, seed):
         assert sum(counts) == len(fields['row'][t])
 
 
-def test_one_typed_hop_draws_all_edges_where_asked():
+def test_one_typed_hop_draws_all_edges_on_request():
     data = graphs.heterogeneous()
     fanouts = graphs.each(data, [-1, -1])
     sampler = ProgramSampler(data, programs.typed_sage, fanouts, seed=0)
@@ -332,7 +332,7 @@ def test_typed_edges_of_its_own_have_no_ids():
 
 
 @pytest.mark.parametrize('scope', ['batch', 'epoch'])
-def test_a_scope_says_where_nodes_draw_anew(scope):
+def test_the_scope_decides_where_nodes_draw_again(scope):
     """In an epoch, a node at a hop draws the same in all batches."""
     data = graphs.homogeneous(num_edges=900)
     sampler = ProgramSampler(data, programs.sage, [4], seed=0, rng_scope=scope)

@@ -131,7 +131,7 @@ def test_attributes_of_nodes_and_edges_arrive_in_their_rows(num_workers):
         assert torch.equal(ends, data.edge_index[:, batch.e_id])
 
 
-def test_attributes_arrive_beside_wide_features():
+def test_attributes_arrive_with_wide_features():
     data = weighted()
     data.x = torch.randn(60, 32)
     loader = NeighborLoader(data, sampler=sampler_of(data), batch_size=30)

@@ -134,7 +134,7 @@ def test_batches_of_edges_equal_single_ones(data, typed, mode, disjoint):
             assert repr(out.metadata) == repr(want.metadata)
 
 
-def test_a_subclass_that_samples_otherwise_is_asked(data):
+def test_a_subclass_with_its_own_sampling_is_called(data):
     class Counted(NeighborSampler):
         def sample_from_nodes(self, inputs, **kwargs):
             return len(inputs.node)

@@ -166,7 +166,7 @@ def test_samples_of_empty_frames_are_empty(frame, operator):
     assert sample.vertices.collect() == sample.edges.collect() == []
 
 
-def test_ids_that_are_none_fail_the_job_in_words(frame, vertices, edges):
+def test_invalid_ids_fail_the_job_with_a_message(frame, vertices, edges):
     sample = on_spark.random_vertex_neighborhood
     for ids, words in (([0, None], 'null'), ([0, -4], '-4')):
         match = f'must not be null or negative .got {words}.'

@@ -92,7 +92,7 @@ def test_masked_keeps_the_edges_of_a_mask(c):
 
 
 @with_cases
-def test_compact_drops_what_holds_no_edge(c):
+def test_compact_drops_rows_and_columns_without_edges(c):
     A, dense = c.matrix, c.place * c.count
     for dim in (0, 1):
         B = A.compact(dim)

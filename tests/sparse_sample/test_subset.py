@@ -28,7 +28,7 @@ def test_the_greatest_edges_of_each_column_are_kept(c, own):
     )
 
 
-def test_of_many_equal_edges_the_first_are_kept():
+def test_the_first_of_many_equal_edges_are_kept():
     row = torch.arange(500)
     A = SparseSample.from_coo(row, row * 0, torch.ones(500), (500, 1))
     assert A.top(7).edge_id.tolist() == list(range(7))

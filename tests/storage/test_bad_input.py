@@ -245,7 +245,7 @@ STRUCTURE = {
 
 
 @pytest.mark.parametrize('message', STRUCTURE)
-def test_structure_is_checked_beside_the_checksum(path, message):
+def test_structure_is_checked_in_addition_to_the_checksum(path, message):
     graph = ChunkedGraph(path)
     flip(path, STRUCTURE[message](graph), checksum=True)
     with pytest.raises(ValueError, match=re.escape(message)):
@@ -289,7 +289,7 @@ def test_the_node_after_the_last_one_is_none(path, kind):
 
 
 @BOTH
-def test_samplers_find_weights_that_are_none(path, kind):
+def test_samplers_reject_invalid_weights(path, kind):
     at = place(ChunkedGraph(path), 'weight', chunk=3) + 3
     flip(path, at, checksum=True)
     with pytest.raises(ValueError, match='each weight must be finite') as e:

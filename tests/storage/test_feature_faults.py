@@ -188,7 +188,7 @@ def test_a_file_is_never_overwritten(tmp_path):
     assert files(tmp_path) == ['x']
 
 
-def test_of_two_writers_the_second_one_fails(tmp_path):
+def test_the_second_of_two_writers_fails(tmp_path):
     def pieces():
         yield X
         FeatureFile.write(tmp_path / 'x', X + 1)  # meanwhile

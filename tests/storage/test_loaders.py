@@ -90,7 +90,7 @@ def test_edges_stay_on_disk_and_features_in_their_store(tmp_path):
             assert torch.equal(out[name], other[name])
 
 
-def test_a_pass_with_other_seeds_is_prepared_anew(tmp_path):
+def test_an_epoch_with_other_seeds_is_prepared_again(tmp_path):
     data, sampler, want = make(tmp_path, 'streaming')
     for nodes in (torch.arange(10), torch.arange(20, 50)):
         out = loader(data, sampler, input_nodes=nodes)
@@ -278,7 +278,7 @@ def test_samplers_travel_to_other_processes(tmp_path, kind):
         sampler.sample_from_nodes(graphs.nodes([5, 7]))
 
 
-def test_a_copy_notices_that_an_epoch_is_prepared_anew(tmp_path):
+def test_a_copy_notices_a_new_preparation_of_an_epoch(tmp_path):
     _, sampler, want = make(tmp_path, 'streaming')
     copy = pickle.loads(pickle.dumps(sampler))
     for seeds in ([1, 2], [33]):

@@ -224,7 +224,7 @@ def test_a_directory_is_never_overwritten(tmp_path):
 
 
 @pytest.mark.parametrize('first', ['a', 'b'])
-def test_of_two_writers_the_second_one_fails(tmp_path, first):
+def test_the_second_of_two_writers_fails(tmp_path, first):
     """By the name of the directory, or by that of the graph."""
     edges = torch.tensor([[0], [1]])
 

@@ -174,7 +174,7 @@ def test_derivatives_of_weights_on_a_block():
 
 
 @check
-def test_an_outer_transform_may_want_what_an_inner_one_does_not():
+def test_an_outer_transform_may_require_other_gradients_than_an_inner_one():
     h, w = normal(N, 2), normal(E)
     weighted = PROGRAMS['weighted']
 

@@ -48,7 +48,7 @@ def test_edge_types_have_lines_of_their_own():
     }
 
 
-def test_a_sample_is_drawn_beside_its_graph():
+def test_a_plot_shows_the_sample_and_its_graph():
     sample = Data(edge_index=EDGES[:, :2], num_nodes=4)
     ax = viz.plot_quality(DATA, sample)
     drawn = lines(ax)

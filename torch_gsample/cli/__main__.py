@@ -1,4 +1,4 @@
-"""``python -m torch_gsample.cli``, where the command is not installed."""
+"""``python -m torch_gsample.cli``, the older form of ``-m torch_gsample``."""
 
 import sys
 

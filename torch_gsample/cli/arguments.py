@@ -179,7 +179,11 @@ def add_sample(add: Callable[..., Any]) -> None:
     add('--fanouts', type=_integers, default='10,5', help=_FANOUTS)
     add('--seeds', type=_integers, help='ids of the seed nodes')
     add('--num-seeds', type=_at_least_one, default=8, help=_NUM_SEEDS)
-    add('--node-type', help='node type of the seeds')
+    add(
+        '--node-type',
+        help='node type of the seeds; default: destination of the first edge '
+        'type',
+    )
     add('--columns', type=_pair, help='columns of an edge file: SRC,DST')
     add('--weight', help='attribute or column of weights')
     add('--time', help='attribute or column of times')

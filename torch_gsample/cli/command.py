@@ -227,9 +227,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (OSError, ValueError, TypeError, IndexError, ImportError) as error:
         if getattr(args, 'traceback', False):
             raise
-        message = ' '.join(str(error).split())
+        message = ' '.join(_shown(error).split())
         print(f'gsample: {message}', file=sys.stderr)
         return 2
+
+
+def _shown(error: Exception) -> str:
+    """Returns the text of an error, without the number of the system's."""
+    if not isinstance(error, OSError) or error.strerror is None:
+        return str(error)
+    names = (error.filename, error.filename2)
+    shown = [error.strerror, *(repr(n) for n in names if n is not None)]
+    return ': '.join(shown)
 
 
 if __name__ == '__main__':

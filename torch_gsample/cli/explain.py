@@ -2,6 +2,7 @@
 
 import argparse
 import ast
+import difflib
 import inspect
 import os
 import sys
@@ -91,9 +92,11 @@ def _required(program: Callable[..., Any]) -> set[str]:
 def _program(name: str) -> Callable[..., Any]:
     if ':' not in name:
         if name not in algorithms.__all__:
+            near = difflib.get_close_matches(name, algorithms.__all__, 1)
+            hint = f': did you mean {near[0]!r}?' if near else ''
             raise ValueError(
                 f'explain: the program must be module:function or one of '
-                f'{", ".join(programs())} (got {name!r})'
+                f'{", ".join(programs())} (got {name!r}{hint})'
             )
         return getattr(algorithms, name)
     module, _, attribute = name.partition(':')

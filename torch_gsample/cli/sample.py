@@ -80,8 +80,9 @@ def _sampler(graph: Graph, args: argparse.Namespace) -> NeighborSampler:
 
 def _node_type(sampler: NeighborSampler, given: str | None) -> str | None:
     types = sampler.node_types
-    if given is None and len(types) == 1:
-        return types[0]
+    if given is None and sampler.edge_types:
+        edge_type = sampler.edge_types[0]
+        return None if edge_type is None else edge_type[-1]
     if given not in types:
         names = ', '.join(str(name) for name in types if name is not None)
         wanted = f'be one of {names}' if names else 'not be given'

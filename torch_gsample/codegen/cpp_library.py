@@ -74,11 +74,8 @@ CLOSE = """
 }  // namespace
 """
 
-#: The head of a kernel.
-HEAD = """
-// {text}
-// Runs over {range} [begin, end). Returns 1 for an index that is out of range,
-// 2 for pointers that descend.
+#: The function of a kernel, up to its type.
+SIGNATURE = """\
 extern "C" int gsample_kernel(int64_t begin,
                               int64_t end,
                               const int64_t* sizes,
@@ -87,6 +84,15 @@ extern "C" int gsample_kernel(int64_t begin,
                               void* const* to) {{
   using T = {type};
 """
+
+_COMMENT = """
+// {text}
+// Runs over {range} [begin, end). Returns 1 for an index that is out of range,
+// 2 for pointers that descend.
+"""
+
+#: The head of a kernel.
+HEAD = _COMMENT + SIGNATURE
 
 #: The graph, and the loop over the vertices of an order.
 GRAPH = """\

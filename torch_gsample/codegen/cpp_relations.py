@@ -9,6 +9,7 @@ from pathlib import Path
 import torch
 
 from torch_gsample.codegen.cpp import LIBRARY
+from torch_gsample.codegen.cpp_library import SIGNATURE
 from torch_gsample.codegen.expression import CPP_TYPES, MEMORY_TYPES
 
 #: Compiler flags; products may be contracted, as in BLAS.
@@ -23,15 +24,7 @@ _HALF = f'\nnamespace {{\n\n{_HALF}\n}}  // namespace\n'
 #: The C++ types of widened rows.
 HALF_TYPES = {k: v for k, v in MEMORY_TYPES.items() if k not in CPP_TYPES}
 
-_HEAD = """
-// {text}
-extern "C" int gsample_kernel(int64_t begin,
-                              int64_t end,
-                              const int64_t* sizes,
-                              const void* const* graph,
-                              const void* const* data,
-                              void* const* to) {{
-  using T = {type};
+_OPERANDS = """\
   using S = {memory};
   using I = {index};
   const I* const indptr = static_cast<const I*>(graph[0]);
@@ -43,6 +36,8 @@ extern "C" int gsample_kernel(int64_t begin,
   const T* const scale = {scale};
   constexpr int kLeft = {left}, kRight = {right};
 """
+
+_HEAD = '\n// {text}\n' + SIGNATURE + _OPERANDS
 
 _PROJECT = """\
   constexpr int kTile = {tile};

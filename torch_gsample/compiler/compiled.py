@@ -79,9 +79,12 @@ class Compiled:
         options: Mapping[str, Any] | None = None,
         backend: Callable[..., Any] | None = None,
     ):
-        if not callable(program):
+        if isinstance(program, type) or not callable(program):
+            is_sampler = hasattr(program, 'sample_from_nodes')
+            hint = '; pass compile=True to a sampler' if is_sampler else ''
             raise TypeError(
-                f"compile: 'program' must be a function (got {program!r})"
+                f"compile: 'program' must be a function (got {program!r}"
+                f'{hint})'
             )
         Options.read(options)
         self.fullgraph, self.options = fullgraph, dict(options or {})

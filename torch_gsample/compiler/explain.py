@@ -63,7 +63,8 @@ def explain(
 
     Raises:
         CompileError: If the program cannot be captured.
-        TypeError: If ``program`` cannot be called.
+        TypeError: If ``program`` cannot be called, or computes nothing with
+            tensors.
         ValueError: If an option is unknown.
 
     Example:
@@ -87,6 +88,11 @@ def explain(
         for disk in disks:
             disk.log_reads()
         program.capture(captured, args, kwargs)
+        if not hasattr(captured, 'module'):  # nothing was compiled
+            raise TypeError(
+                "explain: 'program' must be a function that computes with "
+                f'tensors (got {program.name!r})'
+            )
         out = Explanation(program.name, captured.trace, captured.module.graph)
         out.reads = '\n'.join(x for disk in disks for x in disk.logged_reads())
         if not _changes_inputs(out.graph):

@@ -72,37 +72,43 @@ class Pass:
 
 
 PASSES = (
-    Pass('canonicalize', canonicalize, 'the others match one form'),
-    Pass('eliminate_common', eliminate_common, 'merges equal parts'),
+    Pass(
+        'canonicalize', canonicalize, 'first: the other passes match one form'
+    ),
+    Pass(
+        'eliminate_common',
+        eliminate_common,
+        'early: later passes see each value once',
+    ),
     Pass(
         'eliminate_matches',
         eliminate_matches,
-        'after the merge of equal parts: it compares extracts by node',
+        'after eliminate_common: equal extracts are then one node',
     ),
     Pass(
         'hoist_weights',
         hoist_weights,
-        'before gathers sink, which may leave only a selection',
+        'before sink_gathers, which may leave only a selection',
     ),
     Pass(
         'sink_gathers',
         sink_gathers,
-        'after the merge of equal parts: it checks other uses of a gather',
+        'after eliminate_common: it checks other uses of a gather',
     ),
     Pass(
         'raise_selections',
         raise_selections,
-        'after sink_gathers: work on the graph alone precedes its gathers',
+        'after sink_gathers, which moves work on the graph alone',
     ),
     Pass(
         'rewrite_sddmm',
         rewrite_sddmm,
-        'before the fusion of edge work: it creates some',
+        'before fuse_edge_map: it creates work on edges',
     ),
     Pass(
         'rewrite_isin',
         rewrite_isin,
-        'after the merge of equal parts: both sides share one edge code',
+        'after eliminate_common: both sides then share one edge code',
     ),
     Pass(
         'fuse_extract_select',
@@ -117,7 +123,7 @@ PASSES = (
     Pass(
         'super_batch',
         super_batch,
-        'after fuse_hops: it has a rule for hops; before edge fusion',
+        'after fuse_hops, whose hops it batches; before fuse_edge_map',
         changes_results=True,  # they are those of several batches
     ),
     Pass(
@@ -125,7 +131,11 @@ PASSES = (
         rewrite_unique,
         'after fuse_hops, which recognises frontiers by their form',
     ),
-    Pass('eliminate_dead', eliminate_dead, 'removes nodes left by fusion'),
+    Pass(
+        'eliminate_dead',
+        eliminate_dead,
+        'after fusion, which leaves unused nodes',
+    ),
     Pass(
         'select_layout',
         select_layout,
@@ -135,7 +145,7 @@ PASSES = (
     Pass(
         'fuse_edge_map_select',
         fuse_edge_map_select,
-        'before fuse_edge_map: its weights are not stored',
+        'before fuse_edge_map, which would store the weights',
     ),
     Pass(
         'fuse_edge_map',
@@ -145,7 +155,7 @@ PASSES = (
     Pass(
         'fuse_edge_map_reduce',
         fuse_edge_map_reduce,
-        'after fuse_edge_map: reductions end its kernels',
+        'after fuse_edge_map: reductions are the ends of its kernels',
     ),
     Pass(
         'hoist_invariant',

@@ -39,7 +39,7 @@ from torch_gsample.loader.prefetch import (
     in_prefetch_thread,
     prefetched,
 )
-from torch_gsample.loader.progress import check_progress, shown
+from torch_gsample.loader.progress import shown
 from torch_gsample.loader.read_ahead import plans_reads, read_ahead
 from torch_gsample.loader.replay import Drawn, RecordedIndex, Replays
 from torch_gsample.loader.sharding import integer
@@ -115,8 +115,6 @@ class KeyedLoader(NumberedLoader):
             self.gpu_batches = GpuBatches(with_edge_index(data), device, widen)
             self._ahead_of = sampler
         self.progress = flag(name, 'progress', kwargs.pop('progress', False))
-        if self.progress:
-            check_progress(name)
         widen = kwargs.pop('widen_features', False)
         self.widen_features = flag(name, 'widen_features', widen)
         if self.widen_features:

@@ -133,11 +133,16 @@ def drop_stale(batch: Any) -> Any:
 
     Args:
         batch (Data or HeteroData): The result of a user's transform.
+
+    Raises:
+        TypeError: If the transform returned nothing.
     """
     if isinstance(batch, Data):
         own, stores = batch._store, {None: batch._store}
     elif isinstance(batch, HeteroData):
         own, stores = batch._global_store, batch._edge_store_dict
+    elif batch is None:
+        raise TypeError("loader: 'transform' must return a batch (got None)")
     else:
         return batch
     blocks = own.get('blocks')

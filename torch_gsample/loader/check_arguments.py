@@ -4,10 +4,10 @@ The arguments of a loader come in; an error that names loader, argument, rule
 and value goes out.
 """
 
-from collections.abc import Mapping
 from typing import Any
 
 from torch_geometric import sampler as pyg
+from torch_geometric.transforms import BaseTransform
 
 from torch_gsample.loader.sharding import integer
 from torch_gsample.samplers.arguments import flag
@@ -15,12 +15,13 @@ from torch_gsample.samplers.arguments import flag
 _CALLABLES = 'transform', 'transform_sampler_output', 'worker_init_fn'
 
 
-def check_options(name: str, kwargs: Mapping[str, Any]) -> None:
+def check_options(name: str, kwargs: dict[str, Any]) -> None:
     """Checks options that all loaders have.
 
     Args:
         name (str): The loader.
-        kwargs (Mapping[str, Any]): Its options.
+        kwargs (Dict[str, Any]): Its options. A batch size of NumPy becomes
+            Python's, as torch requires.
 
     Raises:
         TypeError: If one has the wrong type.
@@ -32,7 +33,8 @@ def check_options(name: str, kwargs: Mapping[str, Any]) -> None:
             raise ValueError(
                 f"{name}: 'batch_size' must be a number of seeds (got None)"
             )
-        if integer(name, 'batch_size', size) < 1:
+        kwargs['batch_size'] = integer(name, 'batch_size', size)
+        if size < 1:
             raise ValueError(
                 f"{name}: 'batch_size' must be positive (got {size})"
             )
@@ -50,6 +52,11 @@ def check_options(name: str, kwargs: Mapping[str, Any]) -> None:
             raise TypeError(
                 f"{name}: '{key}' must be callable (got {value!r})"
             )
+        if isinstance(value, type) and issubclass(value, BaseTransform):
+            raise TypeError(
+                f"{name}: '{key}' must be a transform, {value.__name__}(), "
+                f'not its class (got {value!r})'
+            )
 
 
 def check_sampler(name: str, sampler: Any, method: str) -> None:
@@ -61,26 +68,32 @@ def check_sampler(name: str, sampler: Any, method: str) -> None:
         method (str): The method that it calls.
 
     Raises:
-        TypeError: If there is no such method.
+        TypeError: If there is no such method, or it is a class.
     """
-    if not hasattr(sampler, method):
+    if isinstance(sampler, type) or not hasattr(sampler, method):
+        kind = sampler if isinstance(sampler, type) else type(sampler)
+        of = 'the class ' if isinstance(sampler, type) else ''
         raise TypeError(
             f"{name}: the graph sampler must be a 'BaseSampler' with "
-            f"'{method}' (got {type(sampler).__name__})"
+            f"'{method}' (got {of}{kind.__name__})"
         )
 
 
-def check_negatives(name: str, sampling: Any, ratio: Any) -> None:
+def check_negatives(
+    name: str, sampling: Any, ratio: Any, edge_label: Any = None
+) -> None:
     """Checks how a loader samples negative edges.
 
     Args:
         name (str): The loader.
         sampling (NegativeSampling or str or Dict, optional): PyG's argument.
         ratio (float, optional): PyG's older argument.
+        edge_label (torch.Tensor, optional): The labels of the seed edges.
 
     Raises:
         TypeError: If one has the wrong type.
-        ValueError: If a mode is unknown, or a ratio is negative.
+        ValueError: If a mode is unknown, a ratio is negative, or triplets
+            have a ratio or labels.
     """
     if isinstance(sampling, str) and sampling not in ('binary', 'triplet'):
         raise ValueError(
@@ -93,6 +106,15 @@ def check_negatives(name: str, sampling: Any, ratio: Any) -> None:
             f"{name}: 'neg_sampling' must be a NegativeSampling or its mode "
             f'(got {sampling!r})'
         )
+    try:
+        mode = pyg.NegativeSampling.cast(sampling)
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            f"{name}: 'neg_sampling' must be the arguments of a "
+            f'NegativeSampling (got {sampling!r}: {error})'
+        ) from None
+    if mode is not None and mode.is_triplet():
+        _check_triplets(name, ratio, edge_label)
     if ratio is None:
         return
     if not isinstance(ratio, (int, float)) or isinstance(ratio, bool):
@@ -102,4 +124,19 @@ def check_negatives(name: str, sampling: Any, ratio: Any) -> None:
     if ratio < 0:
         raise ValueError(
             f"{name}: 'neg_sampling_ratio' must not be negative (got {ratio})"
+        )
+
+
+def _check_triplets(name: str, ratio: Any, edge_label: Any) -> None:
+    """Checks that triplets come without arguments of labelled edges."""
+    if ratio:
+        raise ValueError(
+            f"{name}: 'neg_sampling_ratio' must be None with triplets, whose "
+            f"NegativeSampling has an 'amount' (got {ratio!r})"
+        )
+    if edge_label is not None:
+        raise ValueError(
+            f"{name}: 'edge_label' must be None with triplets (got "
+            f"{type(edge_label).__name__}); batches have 'src_index', "
+            f"'dst_pos_index' and 'dst_neg_index'"
         )

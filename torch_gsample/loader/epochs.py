@@ -17,7 +17,7 @@ import torch
 
 from torch_gsample import rng
 from torch_gsample.loader.order import order_of
-from torch_gsample.loader.sharding import Shard
+from torch_gsample.loader.sharding import Shard, integer
 from torch_gsample.loader.state import VERSION, check_state
 
 #: Indices computed at a time.
@@ -201,7 +201,7 @@ class Epochs:
         The epoch of a loaded state continues at its position, even if a
         trainer sets the epoch of an existing iterator.
         """
-        if epoch < 0:
+        if integer('set_epoch', 'epoch', epoch) < 0:
             raise ValueError(
                 f"set_epoch: 'epoch' must not be negative (got {epoch})"
             )

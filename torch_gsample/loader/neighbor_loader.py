@@ -142,13 +142,12 @@ class NeighborLoader(NodeBatches, pyg_loader.NeighborLoader):
             ``data.x, data.x_scale = quantize_rows(x)``. Batches have no
             scales. (default: :obj:`False`)
         progress (bool, optional): Whether to show a progress bar with sampled
-            edges a second, if standard error is a terminal. Needs rich.
+            edges a second, if standard error is a terminal.
         **options (optional): Further arguments of :class:`NeighborSampler`
             (such as ``replace`` and ``seed``), of PyG's loader (``input_id``,
             ``custom_cls``) and of :class:`torch.utils.data.DataLoader`.
 
     Raises:
-        ImportError: If ``progress`` is set and rich is not installed.
         ValueError: If arguments contradict each other, or a ``sampler`` that
             trains gets workers or a ``prefetch``.
 
@@ -219,7 +218,6 @@ class LinkNeighborLoader(LinkBatches, pyg_loader.LinkNeighborLoader):
             ``static_shapes``, seed edges are not padded.
 
     Raises:
-        ImportError: If ``progress`` is set and rich is not installed.
         ValueError: If arguments contradict each other.
     """
 

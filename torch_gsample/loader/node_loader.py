@@ -130,9 +130,8 @@ class LinkBatches(AdjacencyBatches, KeyedLoader, PyGLinkLoader):
     ) -> None:
         name = type(self).__name__
         check_sampler(name, sampler, 'sample_from_edges')
-        check_negatives(
-            name, kwargs.get('neg_sampling'), kwargs.get('neg_sampling_ratio')
-        )
+        mode, ratio = map(kwargs.get, ('neg_sampling', 'neg_sampling_ratio'))
+        check_negatives(name, mode, ratio, seeds[1])
         self.adj_t_values = adj_t_values(data)
         graph = with_edge_index(attributes_of(data, sampler))
         link_seeds(name, graph, sampler, *seeds, kwargs.get('input_id'))

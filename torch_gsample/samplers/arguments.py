@@ -110,6 +110,19 @@ def checked_seeds(seeds: Any) -> Any:
     return seeds
 
 
+def check_inputs(owner: object, inputs: Any) -> None:
+    """Checks the argument of ``sample_from_nodes``.
+
+    Raises:
+        TypeError: If it holds no nodes, such as a plain tensor.
+    """
+    if not hasattr(inputs, 'node'):
+        raise TypeError(
+            f"{type(owner).__name__}: 'inputs' must be a "
+            f'NodeSamplerInput(None, seeds) (got {type(inputs).__name__})'
+        )
+
+
 def check_count(name: str, value: int | None) -> None:
     """Checks an optional count.
 
@@ -173,12 +186,37 @@ def read_fanouts(
     else:
         own = copy.copy(value)
         own.__dict__.pop('_values', None)  # PyG caches those of one graph
-        by_type = own.get_values(list(graph.edge_types))
+        by_type = _values_by_type(own, list(graph.edge_types))
         fanouts = [by_type[t] for t in graph.edge_types]
     return value, [
         _check.fanouts('NeighborSampler', 'num_neighbors', fanout)
         for fanout in fanouts
     ]
+
+
+def _values_by_type(
+    value: NumNeighbors, edge_types: list[Any]
+) -> dict[Any, Any]:
+    """Returns the fan-outs of each edge type, with errors of this package."""
+    lists: Any = value.values
+    if isinstance(lists, dict):
+        missing = [t for t in edge_types if '__'.join(t) not in lists]
+        if missing and value.default is None:
+            raise ValueError(
+                "NeighborSampler: 'num_neighbors' must have fan-outs for each "
+                f'edge type, or a default: NumNeighbors(..., default=[...]) '
+                f'(missing {", ".join(map(str, missing))})'
+            )
+        hops = {t: len(fanouts) for t, fanouts in lists.items()}
+        if missing:
+            hops['default'] = len(value.default or ())
+        if len({*hops.values()}) > 1:
+            raise ValueError(
+                "NeighborSampler: 'num_neighbors' must have as many hops for "
+                f'each edge type (got {hops})'
+            )
+    out: Any = value.get_values(edge_types)
+    return out
 
 
 def _check_edge_types(values: dict[Any, Any], graph: GraphTypes) -> None:

@@ -46,7 +46,7 @@ class KeyedSampler(BaseSampler):
         self.rng_scope = rng_scope
         self.epoch = 0
         self.counts = Counts()
-        rng.make_key(self.seed)  # checks the seed
+        rng.check_key(type(self).__name__, self.seed)
 
     def set_epoch(self, epoch: int) -> None:
         """Sets the epoch of batches whose loader does not set one.
@@ -54,7 +54,7 @@ class KeyedSampler(BaseSampler):
         Args:
             epoch (int): The epoch, from 0.
         """
-        rng.make_key(self.seed, epoch)  # checks the epoch
+        rng.check_key('set_epoch', self.seed, epoch)
         self.epoch = epoch
 
     def begin_pass(self, epoch: int, inputs: Any) -> None:

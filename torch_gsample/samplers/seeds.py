@@ -1,5 +1,6 @@
 """Reads seeds of a user: node ids or a mask of all nodes."""
 
+import warnings
 from typing import Any
 
 import torch
@@ -42,6 +43,12 @@ def read_nodes(
     ids = _check.integer_vector(op, name, value.cpu())
     if num_nodes is not None:
         _check.in_range(op, name, ids, num_nodes)
+        if ids.numel() == num_nodes > 2 and ids.max() == 1:
+            warnings.warn(
+                f"{op}: '{name}' has 0 or 1 for each of {num_nodes} nodes: "
+                "if it is a mask, pass 'mask.bool()'",
+                stacklevel=2,
+            )
     return value
 
 

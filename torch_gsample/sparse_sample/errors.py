@@ -89,6 +89,20 @@ def reduced_dim(name: str, dim: Dim, axis: Dim) -> Dim:
     return None if dim is None else check_dim(name, dim)
 
 
+def check_tensors(name: str, **values: Any) -> None:
+    """Checks that arguments are tensors, or not passed.
+
+    Raises:
+        TypeError: If one is anything else.
+    """
+    for key, value in values.items():
+        if value is not None and not isinstance(value, Tensor):
+            raise TypeError(
+                f"{name}: '{key}' must be a tensor (got "
+                f'{type(value).__name__})'
+            )
+
+
 def check_value(name: str, value: Tensor, num_edges: int) -> None:
     """Checks that each edge has a value or a vector.
 

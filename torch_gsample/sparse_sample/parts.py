@@ -11,7 +11,11 @@ from torch_gsample.csc import CSC
 from torch_gsample.ops._check import as_int64
 from torch_gsample.ops._fake import allow_unknown_lengths
 from torch_gsample.ops.formats import check_csc
-from torch_gsample.sparse_sample.errors import call_as, check_value
+from torch_gsample.sparse_sample.errors import (
+    call_as,
+    check_tensors,
+    check_value,
+)
 
 
 class Parts:
@@ -107,6 +111,7 @@ class Parts:
 
         Raises:
             IndexError: If a node is out of range.
+            TypeError: If an argument is not a tensor.
             ValueError: If shapes do not match.
 
         Example:
@@ -116,6 +121,7 @@ class Parts:
             tensor([[0., 1.],
                     [1., 0.]])
         """
+        check_tensors('from_edge_index', edge_index=edge_index, value=value)
         if edge_index.dim() != 2 or edge_index.shape[0] != 2:
             raise ValueError(
                 "from_edge_index: 'edge_index' must have shape [2, num_edges] "

@@ -78,7 +78,7 @@ def test_threads_share_a_matrix(stored):
     assert not failed
 
 
-def test_weights_are_left_out_where_they_are_not_wanted(stored):
+def test_a_matrix_may_omit_its_weights(stored):
     A, _ = stored[False]
     _, graph = stored[True]
     B = graph.matrix(use_weights=False)

@@ -13,6 +13,7 @@ values that a file can contain:
 ``('named', name, items)``  a ``NamedTuple`` of this package
 ``('matrix', items)``       a ``SparseSample``
 ``('columns', items)``      a ``CSC``
+``('sample', items)``       a ``SamplerOutput`` of layers and seeds (results)
 ==========================  ===============================================
 
 Dynamo captures :func:`take_apart` and :func:`assemble` with the program.
@@ -28,7 +29,7 @@ import torch
 from torch import Tensor
 
 from torch_gsample.csc import CSC
-from torch_gsample.sparse_sample import SparseSample
+from torch_gsample.sparse_sample import SparseSample, convert
 
 #: A spec as in the table of this module.
 Spec = tuple[Any, ...]
@@ -89,6 +90,9 @@ def take_apart(
     if isinstance(value, CSC):
         columns = [getattr(value, name) for name in _COLUMNS]
         return 'columns', _each(columns, tensors, of_result)
+    if of_result and isinstance(value, convert.LayeredOutput):
+        parts = [list(value.layers), value.seeds]
+        return 'sample', _each(parts, tensors, of_result)
     if isinstance(value, Tensor):
         tensors.append(value)
         return 'tensor', len(tensors) - 1
@@ -131,10 +135,8 @@ def assemble(spec: Spec, tensors: Sequence[Any]) -> Any:
     if kind == 'length':
         return tensors[spec[1]].shape[0] - 1
     items = [assemble(item, tensors) for item in spec[-1]]
-    if kind == 'list':
-        return items
-    if kind == 'tuple':
-        return tuple(items)
+    if kind in ('list', 'tuple'):
+        return items if kind == 'list' else tuple(items)
     if kind == 'dict':
         keys = [_key(key) for key in spec[1]]
         return dict(zip(keys, items, strict=True))
@@ -144,6 +146,8 @@ def assemble(spec: Spec, tensors: Sequence[Any]) -> Any:
     if kind == 'columns':
         *parts, checked = items
         return CSC(*parts, checked=checked)
+    if kind == 'sample':
+        return convert.to_sampler_output(*items)
     return named(spec[1])(*items)
 
 
@@ -198,7 +202,7 @@ def match(spec: Spec, value: Any, found: Found, name: str) -> None:
 
 def has_tensors(spec: Spec) -> bool:
     """Whether a value has parts other than constants."""
-    if spec[0] in ('list', 'tuple', 'named', 'dict'):
+    if spec[0] in ('list', 'tuple', 'named', 'dict', 'sample'):
         return any(has_tensors(item) for item in spec[-1])
     return spec[0] != 'constant'
 
@@ -350,9 +354,6 @@ def _key(spec: Any) -> Any:
     return value if kind == 'constant' else tuple(map(_key, value))
 
 
-# Files #######################################################################
-
-
 def read_spec(value: Any, count: int) -> Spec:
     """Returns a spec from a file's lists after checks.
 
@@ -384,7 +385,7 @@ def read_spec(value: Any, count: int) -> Spec:
             return kind, rest[0], items
     elif len(rest) == 1:
         sizes = {'matrix': len(_MATRIX), 'columns': len(_COLUMNS)}
-        sizes |= {'list': len(items), 'tuple': len(items)}
+        sizes |= {'list': len(items), 'tuple': len(items), 'sample': 2}
         if sizes.get(kind) == len(items):
             return kind, items
     raise ValueError(f'a value is not of the kind {kind!r}')

@@ -1,4 +1,4 @@
-"""Does not match the edges of one extract with themselves.
+"""Removes matches of the edges of one extract with themselves.
 
 Before::
 
@@ -20,10 +20,9 @@ A program with ``A[:, seeds]`` written twice has two extracts when it is
 captured, and an operator that finds the edges of one in the other.
 ``eliminate_common`` merges the extracts, so each edge matches itself.
 
-Not when: the two are different nodes. They may have the same edges (of equal
-seeds, or of two copies of a graph), but that is only known at run time. Nor if
-the gathered values are changed in place, or only one of them requires a
-gradient.
+Not when: the extracts are different nodes, which may have the same edges
+(of equal seeds, or of two copies of a graph), but only the run shows it; the
+gathered values are changed in place; or only one of them requires a gradient.
 """
 
 from typing import Any

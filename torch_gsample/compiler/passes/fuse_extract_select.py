@@ -26,7 +26,7 @@ as columns draw by the ids of their nodes (gSampler, section 4.2).
 Weights that are values of the graph's edges are cumulated for the whole graph
 instead of for each extract, and ``hoist_invariant`` then does it once.
 
-An extract of which only column degrees are used disappears, too: these are
+An extract also disappears if only its column degrees are used: these are
 degrees of the graph.
 
 Not when: edges of the extract are also used by their positions in it, weights

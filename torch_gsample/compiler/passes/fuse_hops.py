@@ -37,15 +37,15 @@ each relation keeps its keys. Frontiers are then ``row``
 (``torch.cat(rows).unique()``) or ``nodes``
 (``torch.cat([frontier, *rows]).unique()``).
 
-Not when: there is one hop only, hops differ in their graph, weights or rule,
-the program does anything else to a frontier, something with a side effect uses
-a hop before the last one is drawn, or a tensor of a hop is changed in place.
-Of several relations: a frontier lacks rows of its type, relations are sampled
-in several ways (with replacement or not, of one dtype or another), or half of
-them are left out. On a GPU ``edges``, ``walk`` and sorted frontiers of several
-relations stay as they are. In a program that samples several batches in one
-run: hops of several relations, and on a GPU other frontiers than ``row`` and
-``nodes``, unsorted.
+Not when: there is only one hop; hops differ in graph, weights or rule; the
+program changes a frontier in another way; something with a side effect uses a
+hop before the last one is drawn; or a tensor of a hop is changed in place.
+
+Hops over several relations are not fused if a frontier lacks rows of its type,
+if relations differ in replacement or dtype, or if the loop omits half of them.
+On a GPU, ``edges``, ``walk`` and sorted frontiers of several relations are not
+fused. In super-batches, hops over several relations are not fused, and on a
+GPU only unsorted ``row`` and ``nodes`` frontiers are.
 """
 
 import operator

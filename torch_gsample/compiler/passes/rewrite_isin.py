@@ -1,6 +1,6 @@
 """Searches edges in columns instead of in a list of all edges.
 
-Before (are the candidates ``x`` of walkers neighbours of the nodes
+Before (which candidates ``x`` of walkers are neighbours of the nodes
 ``before``, as in node2vec)::
 
     %0 = aten.repeat_interleave.self_Tensor(%arange, %counts): int64[?]

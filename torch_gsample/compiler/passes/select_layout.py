@@ -30,8 +30,8 @@ Choices (gSampler, section 4.3):
                     written (``csc``), or the cheapest (``joint``)
 ==================  =====================================================
 
-By column, a slice of rows takes the time of a search through all edges; by
-row, that of its own edges::
+A slice of rows searches all edges by column, and reads only its own edges by
+row::
 
     %0 = gsample.slice_rows(indptr, indices, 40, rows): 3 parts
     %1 = getitem(%0, 1): int32[?]

@@ -23,11 +23,10 @@ After::
     %9 = !split(%6, %8): NoneType
     return (%9)
 
-Values of the batches are concatenated, and the start of each batch is known
-for every value (:mod:`.super_batch.values`); each draw has a key per batch.
-Results of a batch equal those of its own run, whatever the others are. A run
-of small batches then pays the overhead of operators only once (gSampler,
-section 4.4).
+Values of the batches are concatenated, with the start of each batch in every
+value (:mod:`.super_batch.values`), and each draw has a key per batch. A batch
+has the results of its own run, whatever the other batches are. Small batches
+then share the overhead of operators (gSampler, section 4.4).
 
 A pure operator without a rule is called for each batch, and its results are
 concatenated (:mod:`.super_batch.each_batch`). A second note names those.

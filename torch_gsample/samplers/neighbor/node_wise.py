@@ -36,6 +36,7 @@ from torch_gsample.samplers.arguments import (
     check_choices,
     check_count,
     check_flags,
+    check_inputs,
     check_window,
     checked_order,
     checked_seeds,
@@ -343,6 +344,7 @@ class NeighborSampler(DrawnNeighbors):
         cls._samples_otherwise |= bool(own)
 
     def _ask_nodes(self, inputs: NodeSamplerInput) -> Asked:
+        check_inputs(self, inputs)
         self._check_node_type(inputs.input_type)
 
         def finish(out: Any) -> Any:

@@ -29,6 +29,7 @@ Fanouts: TypeAlias = Sequence[int] | Mapping[EdgeType, Sequence[int]]
 def check_program(
     name: str,
     program: Any,
+    has_fanouts: bool,
     program_kwargs: dict[str, Any],
     exclude_seed_edges: Any,
     **flags: Any,
@@ -45,7 +46,7 @@ def check_program(
             f"{name}: 'program' must be a function (A, seeds, fanouts) -> "
             f'layers (got {program!r})'
         )
-    _check_arguments(name, program, program_kwargs)
+    _check_arguments(name, program, has_fanouts, program_kwargs)
     if exclude_seed_edges not in (False, True, 'reverse'):
         raise ValueError(
             f"{name}: 'exclude_seed_edges' must be one of (False, True, "
@@ -55,15 +56,24 @@ def check_program(
 
 
 def _check_arguments(
-    name: str, program: Any, program_kwargs: dict[str, Any]
+    name: str, program: Any, has_fanouts: bool, program_kwargs: dict[str, Any]
 ) -> None:
     try:
-        taken = inspect.signature(program, follow_wrapped=False).parameters
+        signature = inspect.signature(program, follow_wrapped=False)
     except ValueError:  # a compiled module has no signature
         return
+    taken = signature.parameters
     if all(p.kind is not p.VAR_KEYWORD for p in taken.values()):
         known = [*taken, *ProgramOptions.__annotations__]
         check_known(name, program_kwargs, known)
+    args = ('A', 'seeds', 'fanouts') if has_fanouts else ('A', 'seeds')
+    try:
+        signature.bind_partial(*args, **program_kwargs)
+    except TypeError as error:
+        raise TypeError(
+            f"{name}: 'program' must take ({', '.join(args)}) "
+            f'(got ({", ".join(taken)}): {error})'
+        ) from None
 
 
 def checked_fanouts(name: str, graph: Graph, fanouts: Any) -> Fanouts | None:

@@ -16,6 +16,7 @@ from torch_gsample import rng
 from torch_gsample.graph_input import GraphData
 from torch_gsample.ops._check import node_ids
 from torch_gsample.options import Exclusion, RngScope, TrueNegatives
+from torch_gsample.samplers.arguments import check_inputs
 from torch_gsample.samplers.attributes import Times
 from torch_gsample.samplers.base import KeyedSampler
 from torch_gsample.samplers.link.batch import LinkBatch
@@ -85,17 +86,14 @@ class ProgramSampler(KeyedSampler):
         own_edges (bool, optional): Whether the program returns edges that the
             graph does not have. Batches then have no edge attributes.
         disjoint (bool, optional): Whether the program returns a subgraph for
-            each seed. Nodes are then the seeds, duplicates included, followed
-            by all others; ``batch`` has the subgraph of each node. In link
-            loaders, each end of a link has a subgraph.
+            each seed, in link loaders for each end. Nodes are then the seeds
+            with duplicates, then all others; ``batch`` has their subgraphs.
         is_sorted (bool, optional): As in :class:`NeighborSampler`.
-        share_memory (bool, optional): Whether to move the graph to shared
-            memory, for spawned workers.
-        true_negatives (bool or str, optional): As in :class:`NeighborSampler`.
+        share_memory (bool, optional): As there.
+        true_negatives (bool or str, optional): As there.
         exclude_seed_edges (bool or str, optional): As there.
-        compile (bool, optional): Whether to compile the program, at the first
-            batch of each process: see :func:`torch_gsample.compile`. Samples
-            are the same.
+        compile (bool, optional): Whether to :func:`~torch_gsample.compile` the
+            program, at the first batch of each process. Samples are the same.
         options (Dict[str, Any], optional): See
             :class:`~torch_gsample.compiler.Options`. With ``super_batch`` (a
             number, or ``'auto'`` to measure it), loaders of
@@ -106,8 +104,8 @@ class ProgramSampler(KeyedSampler):
 
     Raises:
         CompileError: At the first batch, if a program cannot be compiled.
-        TypeError: If ``program`` is not callable, or ``fanouts`` are not
-            integers.
+        TypeError: If ``program`` is not a function of these arguments, or
+            ``fanouts`` are not integers.
         ValueError: If ``fanouts`` are empty, ``weight_attr`` is unknown, or
             ``disjoint`` is true for a heterogeneous graph.
 
@@ -156,6 +154,7 @@ class ProgramSampler(KeyedSampler):
         check_program(
             self._name,
             program,
+            fanouts is not None,
             program_kwargs,
             exclude_seed_edges,
             own_edges=own_edges,
@@ -369,6 +368,7 @@ class ProgramSampler(KeyedSampler):
         return [read_returned(*options, r, self.disjoint) for r in found]
 
     def _steps_of_nodes(self, inputs: NodeSamplerInput) -> Steps:
+        check_inputs(self, inputs)
         self._check_seeds(inputs.input_type, 'seeds', inputs.node)
         key = self.batch_key(inputs.node, inputs.time)
         out = yield from self._steps({inputs.input_type: inputs.node}, key)

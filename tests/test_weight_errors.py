@@ -65,5 +65,7 @@ def test_a_negative_weight_is_named_as_the_user_gave_it(tmp_path, prefix):
     'weight', [WEIGHT.to(torch.complex64), WEIGHT[:, None]]
 )
 def test_weights_of_another_kind_are_named(weight):
-    with pytest.raises(TypeError, match="^Graph.with_weights: 'weight' must"):
+    with pytest.raises(
+        TypeError, match=r"^Graph\.with_weights: 'weight' must"
+    ):
         Graph.from_edge_index(EDGES).with_weights({None: weight})

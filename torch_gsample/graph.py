@@ -8,11 +8,12 @@ import torch
 from torch import Tensor
 from torch.compiler import is_dynamo_compiling as is_compiling
 
-from torch_gsample import ops, placement
+from torch_gsample import placement
 from torch_gsample.adjacency import read_adjacency
 from torch_gsample.csc import CSC
 from torch_gsample.graph_types import GraphTypes
 from torch_gsample.ops import _check
+from torch_gsample.ops.formats import cumulate_argument
 
 __all__ = ['CSC', 'Graph']
 
@@ -192,7 +193,10 @@ class Graph(GraphTypes):
     # Weights and times #######################################################
 
     def with_weights(
-        self, weights: Mapping[Any, Tensor], name: str = 'weight'
+        self,
+        weights: Mapping[Any, Tensor],
+        name: str = 'weight',
+        op: str = 'Graph.with_weights',
     ) -> 'Graph':
         """Returns the graph with weights of edges.
 
@@ -201,6 +205,7 @@ class Graph(GraphTypes):
                 each original edge, by edge type. Missing relations are sampled
                 uniformly.
             name (str, optional): Name of the weights in errors.
+            op (str, optional): Name of the operation in errors.
 
         Raises:
             ValueError: If a weight is negative, infinite or NaN, or their
@@ -209,8 +214,9 @@ class Graph(GraphTypes):
         columns = []
         for edge_type, csc in self.items():
             if edge_type in weights:
-                weight = csc.in_columns(weights[edge_type])
-                cum_weight = ops.cumulate_weights(csc.indptr, weight, name)
+                cum_weight = cumulate_argument(
+                    op, name, csc.indptr, weights[edge_type], csc.edge_id
+                )
                 csc = replace(csc, cum_weight=cum_weight)
             columns.append(csc)
         return replace(self, columns=tuple(columns))

@@ -1,6 +1,7 @@
 """Rows with the time of the row that they refer to: lines of an order."""
 
 import copy
+import re
 import sqlite3
 import warnings
 
@@ -54,6 +55,13 @@ def path(tmp_path, request):
         database.executescript(TABLES)
         database.close()
     return path
+
+
+def read(tmp_path, path, manifest, on_disk):
+    """The tables in memory, or converted to a folder."""
+    if on_disk:
+        return convert_tables(tmp_path / 'graph', path, manifest)
+    return from_tables(path, manifest)
 
 
 def changed(table, **entry):
@@ -135,11 +143,54 @@ def test_rows_that_refer_to_each_other_for_a_time_are_refused(tmp_path):
         from_tables(path, {'tables': {'a': {**keys, 'time_from': 'up'}}})
 
 
-def test_lines_without_a_time_are_named_in_a_warning(path):
+@pytest.mark.parametrize('on_disk', [False, True])
+def test_lines_without_a_time_are_named_in_a_warning(tmp_path, path, on_disk):
     tables = {'product': {}, 'line': {}, 'orders': {'time': 'placed'}}
-    with pytest.warns(UserWarning, match="'line' has no time.*'time_from'"):
-        from_tables(path, {'tables': tables})
+    match = "'line' has no time.*'time_from'"
+    with pytest.warns(UserWarning, match=match) as found:
+        read(tmp_path, path, {'tables': tables}, on_disk)
+    assert found[0].filename == __file__  # not a line of ours
     with warnings.catch_warnings():
         warnings.simplefilter('error')
         from_tables(path, MANIFEST)
         from_tables(path)  # without any times
+
+
+def without_keys(path):
+    """The database without its constraints, so that keys may dangle."""
+    script = re.sub(
+        r' REFERENCES \w+\(\w+\)|,\s+FOREIGN KEY[^)]*\).*?\)', '', TABLES
+    )
+    script += "INSERT INTO line VALUES (9, 1, 'a'), (8, 1, 'b');"
+    made = path.with_name(f'free{path.suffix}')
+    if path.suffix == '.duckdb':
+        with duckdb.connect(str(made)) as database:
+            database.execute(script)
+    else:
+        database = sqlite3.connect(made)
+        database.executescript(script)
+        database.close()
+    return made
+
+
+@pytest.mark.parametrize('on_disk', [False, True])
+def test_lines_of_unknown_orders_are_counted_and_never_visible(
+    tmp_path, path, on_disk
+):
+    manifest = changed(
+        'line', key=['order_id', 'line'], time_from='order_id',
+        foreign_keys={'order_id': 'orders', 'sku': 'product'},
+    )  # fmt: skip
+    del manifest['tables']['refund']
+    match = r"'line'.*2 of its 6 rows.*'order_id'.*first \[9\] in row 4"
+    with pytest.warns(UserWarning, match=match) as found:
+        tables = read(tmp_path, without_keys(path), manifest, on_disk)
+    assert found[0].filename == __file__
+    times = tables.times if on_disk else tables.data.time_dict
+    assert times['line'].tolist() == [20, 10, 10, NEVER, NEVER, NEVER]
+    assert tables.report['line']['null_times'] == 3
+    assert tables.report['line.order_id']['dangling'] == 2
+    row = tables.rows_of('product', ['a'])
+    task = EntityTask('product', row, torch.tensor([NEVER - 1]))
+    batch = next(iter(RelationalLoader(tables, task, [-1], batch_size=1)))
+    assert batch['line'].n_id.tolist() == [1, 0]

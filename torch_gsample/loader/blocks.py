@@ -9,6 +9,7 @@ from torch_geometric.data import Data, HeteroData
 
 from torch_gsample.batch_edges import BatchEdges
 from torch_gsample.block import EAGER, Blocks
+from torch_gsample.loader.late_values import stored
 from torch_gsample.loader.prefetch import in_prefetch_thread
 from torch_gsample.samplers.neighbor.node_wise import NeighborSampler
 
@@ -39,10 +40,12 @@ def add_blocks(
     if own._mapping.get('blocks') is not None:
         return
     nodes = {
-        t: s._mapping.get('num_sampled_nodes') for t, s in node_stores.items()
+        t: stored(s._mapping, 'num_sampled_nodes')
+        for t, s in node_stores.items()
     }
     counts = {
-        t: s._mapping.get('num_sampled_edges') for t, s in edge_stores.items()
+        t: stored(s._mapping, 'num_sampled_edges')
+        for t, s in edge_stores.items()
     }
     if all(nodes.values()) and all(c is None for c in counts.values()):
         # All edges between the nodes: only the last layer reads a part.
@@ -95,7 +98,7 @@ def _edges(
     key: Any, store: Any, nodes: dict[Any, Any], count: Any
 ) -> BatchEdges | None:
     """Returns the edges of a relation, if the counts of hops are known."""
-    edge_index = store.get('edge_index')
+    edge_index = stored(store, 'edge_index')
     src, dst = nodes.get(key and key[0]), nodes.get(key and key[2])
     if (
         type(edge_index) is not Tensor
@@ -105,7 +108,7 @@ def _edges(
         or sum(count) != edge_index.shape[1]
     ):
         return None
-    padded = store.get('num_real_edges') is not None
+    padded = stored(store, 'num_real_edges') is not None
     return BatchEdges(edge_index, src, dst, count, by_column=not padded)
 
 
@@ -149,7 +152,7 @@ def drop_stale(batch: Any) -> Any:
     if blocks is not None and not (
         stores.keys() == blocks.edges.keys()
         and all(
-            blocks.edges[key].has(store.get('edge_index'))
+            blocks.edges[key].has(stored(store._mapping, 'edge_index'))
             for key, store in stores.items()
         )
     ):

@@ -10,6 +10,9 @@ from torch import Tensor
 #: The place of a value that is not gathered yet.
 LATE = object()
 
+#: Returns a value of a dictionary that is never late, faster than its `get`.
+stored = dict.get
+
 
 @dataclass
 class LateKeys:

@@ -15,6 +15,7 @@ from torch_geometric.data import Data, HeteroData
 from torch_gsample.loader.batch_edge_index import mark_batch
 from torch_gsample.loader.batch_shape import BatchShape
 from torch_gsample.loader.epochs import Place
+from torch_gsample.loader.late_values import stored
 from torch_gsample.loader.static_shapes import StaticShapes
 from torch_gsample.samplers.counts import Counts
 
@@ -161,9 +162,9 @@ def check_process(name: str, process: int) -> None:
 def _hops(store: Any, names: tuple[str, str, str]) -> Sequence[int]:
     """Returns the nodes or edges of each hop, without padding."""
     known = store._mapping
-    counts = known.get(names[0])
+    counts = stored(known, names[0])
     if counts is None:
-        counts = known.get(names[1])
+        counts = stored(known, names[1])
     return [getattr(store, names[2]) or 0] if counts is None else counts
 
 

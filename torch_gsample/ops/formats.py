@@ -192,6 +192,35 @@ def cumulate_weights(
         raise
 
 
+def cumulate_argument(
+    op: str,
+    name: str,
+    indptr: Tensor,
+    weight: Tensor,
+    order: Tensor | None = None,
+) -> Tensor:
+    """Returns :func:`cumulate_weights` of an argument of an operation.
+
+    Errors name the operation, and the position in the argument.
+
+    Args:
+        op (str): The operation.
+        name (str): The argument.
+        indptr (torch.Tensor): See :func:`cumulate_weights`.
+        weight (torch.Tensor): The weights, as the user gave them.
+        order (torch.Tensor, optional): int64 ``[num_edges]``, the weight of
+            each edge; default: in the order of ``indptr``.
+    """
+    try:
+        sorted_weight = weight if order is None else weight[order]
+        return cumulate_weights(indptr, sorted_weight, name)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, ValueError):
+            check_valid(op, name, weight)
+        rule = str(error).partition(': ')[2]
+        raise type(error)(f'{op}: {rule}') from None
+
+
 def check_weights(op: str, name: str, indptr: Tensor, weight: Tensor) -> None:
     """Raises a ValueError unless each edge has a valid weight."""
     if not is_compiling() and weight.numel() != int(indptr[-1]):

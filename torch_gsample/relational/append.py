@@ -12,6 +12,7 @@ from torch_gsample.owned_folder import owned_folder
 from torch_gsample.relational.convert import description
 from torch_gsample.relational.folder import TableFolder
 from torch_gsample.relational.keys import KeyTable
+from torch_gsample.relational.parent_times import take_times
 from torch_gsample.relational.row_files import (
     dangling_file,
     write_description,
@@ -27,7 +28,6 @@ from torch_gsample.relational.tables import (
     Staged,
     check_dangling,
     plain_columns,
-    take_times,
     time_columns,
 )
 from torch_gsample.relational.times import kind_of

@@ -62,11 +62,12 @@ class TensorFrames:
     def __call__(self, batch: HeteroData) -> HeteroData:
         """Returns a batch with ``tf`` for each table."""
         for store in batch.node_stores:
-            store.tf = self.frame(
-                store._key, {k: store.pop(k, None) for k in self._kinds}
-            )
+            parts = {kind: store.get(kind) for kind in self._kinds}
+            for kind in parts:
+                _remove(store, kind)
+            store.tf = self.frame(store._key, parts)
         for store in batch.edge_stores:
-            del store['time']  # if there are any
+            _remove(store, 'time')
         return batch
 
     def frame(self, table: str, parts: dict[str, Tensor | None]) -> Any:
@@ -86,6 +87,18 @@ class TensorFrames:
                 assert part is not None
                 out[stype] = calendar(part) if kind == 'stamp' else part
         return _import_frame().TensorFrame(out, names, num_rows=count)
+
+
+def _remove(store: Any, key: str) -> None:
+    """Removes an attribute of a batch, if there is one.
+
+    Without PyG's search for the kinds of attributes that it has classified: a
+    new batch has none.
+    """
+    if '_cached_attr' in store.__dict__:
+        del store[key]
+    elif key in store._mapping:
+        del store._mapping[key]
 
 
 def _import_frame() -> Any:

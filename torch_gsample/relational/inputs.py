@@ -88,7 +88,7 @@ def times_of_edges(tables: Tables) -> dict[EdgeType, int]:
 
 def add_edge_times(batch: HeteroData, end: dict[EdgeType, int]) -> None:
     """Adds the times of edges to a batch, as for tables in memory."""
-    for edge_type in batch.edge_types:
+    for edge_type in batch.edge_types if end else ():
         if edge_type in end:
             store, i = batch[edge_type], end[edge_type]
             time = batch[edge_type[2 * i]].time

@@ -4,10 +4,14 @@ Python's own SQLite module reads them, as DuckDB would download an extension.
 """
 
 import sqlite3
-from collections.abc import Container
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from torch_gsample.relational.iso_times import (
+    is_text_of_time,
+    is_text_with_zone,
+)
 from torch_gsample.relational.schema import (
     ForeignKey,
     TableSchema,
@@ -21,14 +25,18 @@ _WRONG = TypeError, ValueError, OverflowError
 
 
 def copy_sqlite(
-    database: Any, path: Path, wanted: Container[str] | None = None
+    database: Any, path: Path, known: Mapping[str, TableSchema] | None = None
 ) -> tuple[dict[str, str], dict[str, TableSchema]]:
     """Copies tables in one consistent snapshot.
+
+    SQLite has no type for times. Columns that are declared as dates or times
+    and are no keys become such in DuckDB if all their texts are.
 
     Args:
         database (duckdb.DuckDBPyConnection): The target.
         path (Path): The SQLite database.
-        wanted (Container[str], optional): The tables to copy; default: all.
+        known (Dict[str, TableSchema], optional): The tables to copy, with
+            keys that are not declared; default: all.
 
     Returns:
         Tuple[Dict[str, str], Dict[str, TableSchema]]: SQL source of each
@@ -39,6 +47,8 @@ def copy_sqlite(
         TypeError: If a value does not have the type of its column, which
             SQLite does not check.
     """
+    import pyarrow as pa
+
     try:
         source = sqlite3.connect(
             f'{path.resolve().as_uri()}?mode=ro', uri=True, timeout=1
@@ -54,13 +64,23 @@ def copy_sqlite(
             ]
             types = {name: _types(source, name) for name in names}
             schema = {name: _declared(source, name) for name in names}
+            schema = same_case(schema, types)
+            wanted = [n for n in names if known is None or n in known]
+            times = {
+                n: _times(source, n, _keys(schema[n], (known or schema)[n]))
+                for n in wanted
+            }
             source.text_factory = bytes  # Arrow checks that it is UTF-8
             sql = {}
-            for i, name in enumerate(names):
-                if wanted is None or name in wanted:
-                    sql[name] = f'sqlite_{i}'
-                    _copy(source, database, name, types[name], sql[name])
-            return sql, same_case(schema, types)
+            for i, name in enumerate(wanted):
+                sql[name] = f'sqlite_{i}'
+                for column in times[name]:
+                    types[name][column] = _stored(source, name, column)
+                _copy(source, database, name, types[name], sql[name])
+                for column, declared in times[name].items():
+                    if types[name][column] == pa.string():
+                        _read_times(database, sql[name], column, declared)
+            return sql, schema
         finally:
             source.close()
     except sqlite3.Error as error:
@@ -93,6 +113,60 @@ def _types(source: sqlite3.Connection, table: str) -> dict[str, Any]:
     """Returns the type of each column, including generated ones."""
     info = source.execute(f'PRAGMA table_xinfo({_quoted(table)})')
     return {row[1]: _type(row[2]) for row in info if row[6] != _HIDDEN}
+
+
+def _keys(*schemas: TableSchema) -> set[str]:
+    """Returns the columns of all keys of a table."""
+    out: set[str] = set()
+    for schema in schemas:
+        out.update(schema.key, *(key.columns for key in schema.foreign_keys))
+    return out
+
+
+def _times(
+    source: sqlite3.Connection, table: str, keys: set[str]
+) -> dict[str, str]:
+    """Returns the columns that are declared as times, and the declarations."""
+    info = source.execute(f'PRAGMA table_xinfo({_quoted(table)})')
+    return {
+        row[1]: row[2].upper()
+        for row in info
+        if row[6] != _HIDDEN
+        and row[1] not in keys
+        and row[2].upper().startswith(('DATE', 'TIMESTAMP'))
+    }
+
+
+def _stored(source: sqlite3.Connection, table: str, column: str) -> Any:
+    """Returns the type of the values of a column of times."""
+    import pyarrow as pa
+
+    name = _quoted(column)
+    rows = source.execute(
+        f'SELECT DISTINCT typeof({name}) FROM {_quoted(table)}'
+    )
+    kinds = {kind.decode() for (kind,) in rows} - {'null'}
+    if kinds and kinds <= {'integer', 'real'}:  # since 1970, Julian days
+        return pa.float64() if 'real' in kinds else pa.int64()
+    return pa.string()
+
+
+def _read_times(database: Any, table: str, column: str, declared: str) -> None:
+    """Converts a column of texts to times, if all are, with a zone or not."""
+    name = _quoted(column)
+    valid = (
+        f'{is_text_of_time(name)} AND try_cast({name} AS TIMESTAMPTZ) NOTNULL'
+    )
+    conditions = valid, is_text_with_zone(name), f'length({name}) > 10'
+    counts = ', '.join(f'count(*) FILTER ({of})' for of in conditions)
+    query = f'SELECT count({name}), {counts} FROM {table}'
+    known, times, zoned, hours = database.execute(query).fetchall()[0]
+    if times < known or 0 < zoned < known:
+        return
+    kind = 'TIMESTAMPTZ' if zoned else 'TIMESTAMP'
+    if declared == 'DATE' and not hours:
+        kind = 'DATE'
+    database.execute(f'ALTER TABLE {table} ALTER {name} TYPE {kind}')
 
 
 def _copy(

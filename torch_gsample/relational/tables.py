@@ -1,7 +1,6 @@
 """Tables as a graph: rows are nodes, foreign keys are edges with times."""
 
 import tempfile
-import warnings
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +11,7 @@ from torch_geometric.data import HeteroData
 from torch_gsample.memory import bytes_of
 from torch_gsample.owned_folder import owned_folder
 from torch_gsample.relational.keys import KeyTable
+from torch_gsample.relational.parent_times import take_times, warn_of_untimed
 from torch_gsample.relational.schema import TableSchema, checked_schema
 from torch_gsample.relational.sources import Source, open_source
 from torch_gsample.relational.times import TimeColumn, kind_of
@@ -278,56 +278,6 @@ def time_columns(
             zone = table.time_zone
             out[name] = TimeColumn(source, name, table.time, kind, zone)
     return out
-
-
-def take_times(tables: dict[str, KeyTable]) -> None:
-    """Gives rows the times of the rows that they refer to.
-
-    Args:
-        tables (Dict[str, KeyTable]): All tables.
-
-    Raises:
-        ValueError: If a table takes times from one that has none.
-    """
-    waiting = {}
-    for name, table in tables.items():
-        for i, key in enumerate(table.schema.foreign_keys):
-            if key.columns == table.schema.time_from:
-                waiting[name] = i, key.table
-    while waiting:
-        ready = [n for n, (_, other) in waiting.items() if tables[other].timed]
-        if not ready:
-            ends = [n for n, (_, to) in waiting.items() if to not in waiting]
-            name = (ends or [*waiting])[0]
-            raise ValueError(
-                f"from_tables: 'time_from' of table {name!r} must refer to a "
-                'table with times, and not in a circle (got '
-                f'{waiting[name][1]!r})'
-            )
-        for name in ready:
-            number, other = waiting.pop(name)
-            tables[name].take_times(number, tables[other])
-
-
-def warn_of_untimed(tables: dict[str, KeyTable]) -> None:
-    """Warns of tables without times that refer to one with times."""
-    for name, table in tables.items():
-        for key in () if table.timed else table.schema.foreign_keys:
-            if tables[key.table].timed:
-                warnings.warn(
-                    f'from_tables: table {name!r} has no time, but refers to '
-                    f'{key.table!r}, which has: its rows are always visible, '
-                    'also before the row that they refer to. Name a time, or '
-                    f"{{'tables': {{{name!r}: {{..., 'time_from': "
-                    f'{_names(key.columns)}}}}}}}',
-                    stacklevel=5,
-                )
-                break
-
-
-def _names(columns: tuple[str, ...]) -> Any:
-    """Returns columns as a manifest has them."""
-    return repr(columns[0] if len(columns) == 1 else list(columns))
 
 
 def plain_columns(

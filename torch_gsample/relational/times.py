@@ -3,6 +3,10 @@
 Timestamps become microseconds since 1970 in UTC; integers do not change.
 """
 
+from torch_gsample.relational.iso_times import (
+    is_text_of_time,
+    is_text_with_zone,
+)
 from torch_gsample.relational.sources import (
     Source,
     import_duckdb,
@@ -20,12 +24,6 @@ INTEGERS = (
     'TINYINT SMALLINT INTEGER BIGINT UTINYINT USMALLINT UINTEGER UBIGINT '
     'HUGEINT UHUGEINT'
 ).split()
-#: A text in ISO 8601, of whole microseconds, and its time zone.
-_TEXT = (
-    r'[0-9]{4,6}-[0-9]{1,2}-[0-9]{1,2}'
-    r'([ T][0-9]{1,2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6}0*)?)?)?'
-)
-_OFFSET = r'(Z|[+-][0-9]{2}(:?[0-9]{2})?)'
 
 
 class TimeColumn:
@@ -115,9 +113,9 @@ class TimeColumn:
 
     def _read_text(self, name: str) -> None:
         """Reads texts in ISO 8601, either all with a time zone or none."""
-        zoned = f"regexp_full_match({name}, '{_TEXT}{_OFFSET}')"
+        zoned = is_text_with_zone(name)
         self._refuse(
-            f"NOT regexp_full_match({name}, '{_TEXT}{_OFFSET}?')",
+            f'NOT {is_text_of_time(name)}',
             'must be a time in ISO 8601, in whole microseconds',
         )
         counts = self._source.database.execute(

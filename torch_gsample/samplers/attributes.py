@@ -148,4 +148,4 @@ def read_weights(
             f'not an edge-level attribute'
         )
     columns = {t: weight.cpu().view(-1) for t, weight in weights.items()}
-    return graph.with_weights(columns, weight_attr)
+    return graph.with_weights(columns, weight_attr, 'NeighborSampler')

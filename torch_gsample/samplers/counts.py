@@ -4,8 +4,8 @@ Samples come in, plain numbers go out. In a profiler's trace, phases are
 ranges.
 """
 
-import operator
 from collections.abc import Iterable, Sequence
+from itertools import zip_longest
 from time import perf_counter
 from typing import Any
 
@@ -120,14 +120,7 @@ class _Phase:
 
 
 def _add(totals: list[int], by_type: Iterable[Sequence[int]]) -> None:
-    for counts in by_type:
-        if len(counts) == len(totals):
-            totals[:] = map(operator.add, totals, counts)
-            continue
-        missing = len(counts) - len(totals)
-        if missing > 0:
-            totals += [0] * missing
-        totals[: len(counts)] = map(operator.add, totals, counts)
+    totals[:] = map(sum, zip_longest(totals, *by_type, fillvalue=0))
 
 
 def _by_type(counts: Any, values: Any) -> Iterable[Sequence[int]]:

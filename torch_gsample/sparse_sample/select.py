@@ -12,7 +12,7 @@ from torch.compiler import is_dynamo_compiling as is_compiling
 
 from torch_gsample import ops
 from torch_gsample.ops._check import as_int64, detached, is_known
-from torch_gsample.ops.formats import positive_weights
+from torch_gsample.ops.formats import cumulate_argument, positive_weights
 from torch_gsample.rng import current_program
 from torch_gsample.sparse_sample.arithmetic import aligned_values
 from torch_gsample.sparse_sample.errors import call_as, check_device
@@ -62,15 +62,12 @@ def individual_sample(
     layout = matrix.csc
     cum_weight = None
     if probs is not None:
-        weight = edge_probs(matrix, 'individual_sample', probs)
-        if layout.edge_id is not None:
-            weight = weight[layout.edge_id]
-        cum_weight = call_as(
+        cum_weight = cumulate_argument(
             'individual_sample',
-            ops.cumulate_weights,
-            layout.indptr,
-            weight,
             'probs',
+            layout.indptr,
+            edge_probs(matrix, 'individual_sample', probs),
+            layout.edge_id,
         )
     key, call_id = current_program()
     indptr, edge = call_as(

@@ -14,6 +14,7 @@ from torch.compiler import is_dynamo_compiling as is_compiling
 
 from torch_gsample import ops
 from torch_gsample.ops import Walks
+from torch_gsample.ops.formats import cumulate_argument
 from torch_gsample.rng import current_program
 from torch_gsample.sparse_sample.ascending import ascending_entries
 from torch_gsample.sparse_sample.ids import ids_at
@@ -239,9 +240,9 @@ def _walk_weights(
     if probs is None:
         return None
     layout, weight = matrix.csr, edge_probs(matrix, name, probs)
-    if layout.edge_id is not None:
-        weight = weight[layout.edge_id]
-    cum_weight = ops.cumulate_weights(layout.indptr, weight, 'probs')
+    cum_weight = cumulate_argument(
+        name, 'probs', layout.indptr, weight, layout.edge_id
+    )
     return (
         cum_weight
         if seeds.is_cuda == cum_weight.is_cuda

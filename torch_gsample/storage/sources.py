@@ -14,11 +14,11 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from torch_gsample import ops
 from torch_gsample.adjacency import read_adjacency
 from torch_gsample.csc import CSC
 from torch_gsample.graph import Graph
 from torch_gsample.graph_input import GraphData, edge_attributes, read_graph
+from torch_gsample.ops.formats import cumulate_argument
 from torch_gsample.samplers.attributes import read_times
 
 #: A batch of edges: ``col``, ``neighbor`` and other arrays.
@@ -135,8 +135,11 @@ def _memory_relation(
         'time': csc.edge_time,
     }
     if weight is not None:
-        weight = csc.in_columns(weight.cpu().view(-1))
-        ops.cumulate_weights(csc.indptr, weight, weight_attr)  # checks it
+        weight = weight.cpu().view(-1)
+        cumulate_argument(  # checks it
+            'ChunkedGraph.write', weight_attr, csc.indptr, weight, csc.edge_id
+        )
+        weight = csc.in_columns(weight)
         single = weight.dtype in (torch.float16, torch.bfloat16, torch.float32)
         arrays['weight'] = weight.float() if single else weight.double()
     given = {k: v.numpy() for k, v in arrays.items() if v is not None}

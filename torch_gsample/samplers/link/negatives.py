@@ -10,6 +10,7 @@ from torch_geometric.sampler import NegativeSampling
 from torch_gsample import ops
 from torch_gsample.csc import CSC
 from torch_gsample.graph import Graph
+from torch_gsample.ops.formats import cumulate_argument
 from torch_gsample.options import TrueNegatives
 from torch_gsample.samplers.arguments import flag
 from torch_gsample.samplers.attributes import Times
@@ -359,10 +360,12 @@ class Negatives:
             or not known[1].holds([weight])
         ):
             snapshot = Snapshot([weight])
-            cum_weight = ops.cumulate_weights(
-                torch.tensor([0, weight.numel()]),
-                (weight if order is None else weight[order]).cpu(),
+            cum_weight = cumulate_argument(
+                'NeighborSampler',
                 f'{end}_weight',
+                torch.tensor([0, weight.numel()]),
+                weight.cpu(),
+                order,
             )
             known = weight, snapshot, cum_weight
             self._weights[place] = known

@@ -16,6 +16,7 @@ from torch import Tensor
 from torch_gsample import ops
 from torch_gsample.storage.columns import concat_ranges
 from torch_gsample.storage.matrices.edges import StoredEdges
+from torch_gsample.storage.matrices.visited import Visited
 
 #: Number of items from which zeros take no memory until written.
 _LARGE = 1 << 16
@@ -257,7 +258,7 @@ def node2vec_walk(
         weighted (bool, optional): Whether to walk by the weights of edges.
         ptr (torch.Tensor, optional): See :func:`random_walk`.
     """
-    visited = _Visited(edges, weighted)
+    visited = Visited(edges, weighted)
     draws = _Draws.of(seeds, key, call_id, ptr)
 
     def walk(length: int) -> tuple[Tensor, Tensor]:
@@ -290,65 +291,6 @@ def node2vec_walk(
     if length == 0:
         walk(0)  # checks the arguments
     return nodes, taken
-
-
-class _Visited:
-    """The graph of all edges of visited nodes."""
-
-    def __init__(self, edges: StoredEdges, weighted: bool):
-        self._edges, self._weighted = edges, weighted
-        none = torch.empty(0, dtype=torch.int64)
-        self._node, self._start = none, none
-        self._degree, self._entries = none, none
-        self._weight: Tensor | None = None
-
-    def add(self, node: Tensor) -> None:
-        """Reads the columns of new nodes."""
-        new = node.unique()
-        new = new[~torch.isin(new, self._node)]
-        start = self._edges.pointers[new]
-        degree = self._edges.pointers[new + 1] - start
-        position = concat_ranges(start, degree)
-        entries = self._edges.read('neighbor', position).long()
-        self._node = torch.cat([self._node, new])
-        self._start = torch.cat([self._start, start])
-        self._degree = torch.cat([self._degree, degree])
-        self._entries = torch.cat([self._entries, entries])
-        if self._weighted:
-            weight = self._edges.read('weight', position)
-            known = weight[:0] if self._weight is None else self._weight
-            self._weight = torch.cat([known, weight])
-
-    def walk(
-        self, function: Callable[..., Sequence[Tensor]], seeds: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """Calls a function of the graph with local node ids.
-
-        Local ids ascend with nodes; unread nodes have no edge.
-        """
-        every = torch.cat([self._node, self._entries])
-        ids, local = every.unique(return_inverse=True)
-        node, entries = local.split([len(self._node), len(self._entries)])
-        order = node.argsort()
-        place = torch.zeros(len(ids), dtype=torch.int64)
-        place[node] = self._degree
-        indptr = torch.cat([place.new_zeros(1), place.cumsum(0)])
-        begin = self._degree.cumsum(0) - self._degree
-        index = concat_ranges(begin[order], self._degree[order])
-        cum_weight = None
-        if self._weighted:
-            assert self._weight is not None
-            cum_weight = ops.cumulate_weights(
-                indptr, self._weight[index], 'probs'
-            )
-        starts = torch.searchsorted(ids, seeds)
-        nodes, taken = function((indptr, entries[index]), starts, cum_weight)
-        position = concat_ranges(self._start[order], self._degree[order])
-        if len(position) == 0:
-            return ids[nodes], taken
-        return ids[nodes], torch.where(
-            taken < 0, -1, position[taken.clamp(min=0)]
-        )
 
 
 def frontier_walk(

@@ -39,7 +39,7 @@ def add_blocks(
         return
     if own._mapping.get('blocks') is not None:
         return
-    nodes = {
+    nodes: dict[Any, Any] = {
         t: stored(s._mapping, 'num_sampled_nodes')
         for t, s in node_stores.items()
     }

@@ -72,12 +72,14 @@ def test_bernoulli_draws_by_the_value():
 
 
 @pytest.mark.parametrize('layout', ['csc', 'csr', 'coo'])
-@pytest.mark.parametrize('name', ['lt', 'le', 'gt', 'ge'])
+@pytest.mark.parametrize('name', ['lt', 'le', 'gt', 'ge', 'eq', 'ne'])
 def test_comparisons_are_those_of_a_tensor(layout, name):
     c = case('random', layout)
     compare = getattr(torch, name)
     for other in (0.5, random_like(c.matrix.num_cols)):
         c.assert_edges(compare(c.matrix, other), compare(c.place, other))
+    if name in ('eq', 'ne'):  # Python compares objects
+        return
     operator = f'__{name}__'
     held = getattr(c.matrix, operator)(0.5)
     c.assert_edges(held, compare(c.place, 0.5))
@@ -99,6 +101,8 @@ def test_masks_must_have_the_same_edges():
         A.masked(A[:, [0, 1]] > 0)
     with pytest.raises(ValueError, match="masked: 'mask' must be a bool"):
         A.masked(A)
+    with pytest.raises(TypeError, match=r'such as A > 0.* \(got True\)'):
+        A.masked(A != 0)
 
 
 def program(A, seeds):

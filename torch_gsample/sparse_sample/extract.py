@@ -111,10 +111,16 @@ def masked(matrix: M, mask: Tensor | Parts) -> M:
             of :attr:`value`, or a matrix of the same edges, such as ``A > 0``.
 
     Raises:
-        ValueError: If ``mask`` is not a bool tensor of one entry per edge.
+        TypeError: If ``mask`` is neither.
+        ValueError: If ``mask`` does not have a bool for each edge.
     """
     if isinstance(mask, Parts):
         mask = aligned_values(matrix, 'masked', mask)
+    elif not isinstance(mask, Tensor):
+        raise TypeError(
+            "masked: 'mask' must be a tensor or a matrix, such as A > 0 or "
+            f'torch.ne(A, 0) (got {mask!r})'
+        )
     if mask.dtype != torch.bool or mask.shape != (matrix.num_edges,):
         raise ValueError(
             f"masked: 'mask' must be a bool vector of {matrix.num_edges} "

@@ -126,6 +126,8 @@ def _handlers() -> dict[str, Handler]:
         ('le', ('less_equal',)),
         ('gt', ('greater',)),
         ('ge', ('greater_equal',)),
+        ('eq', ()),
+        ('ne', ('not_equal',)),
     ):
         handler = _binary(name)
         for alias in (name, *aliases):

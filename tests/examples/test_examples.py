@@ -110,10 +110,10 @@ def test_low_accuracy_is_an_error(monkeypatch):
 def test_progress_is_shown_on_a_terminal_only(monkeypatch, capsys):
     example = load('train_debian')
     assert list(example.progress([1, 2, 3], 2, 'Title')) == [1, 2]
-    assert capsys.readouterr().out == ''
-    monkeypatch.setattr(sys.stdout, 'isatty', lambda: True)
+    assert capsys.readouterr().err == ''
+    monkeypatch.setattr(sys.stderr, 'isatty', lambda: True)
     assert list(example.progress([1, 2, 3], 2, 'Title')) == [1, 2]
-    assert 'Title' in capsys.readouterr().out
+    assert 'Title' in capsys.readouterr().err
 
 
 def test_missing_ogb_is_named(monkeypatch):

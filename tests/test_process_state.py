@@ -45,7 +45,7 @@ LEFT = {
     'anomaly mode': lambda: torch.set_anomaly_enabled(True),
     'autocast': lambda: torch.set_autocast_enabled('cpu', True),
     'switch interval': lambda: sys.setswitchinterval(1e-3),
-    'handler of Ctrl-C': lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
+    'handler of Ctrl-C': lambda: signal.signal(signal.SIGINT, print),
     'folder': lambda: os.chdir('/'),
     'environment': lambda: os.environ.update(GSAMPLE_DUMP='folder'),
     'arguments': lambda: sys.argv.append('more'),

@@ -4,6 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+import torch_gsample as gsample
 from tests.compiler.programs import graph
 from tests.compiler.test_programs import assert_same
 from tests.compiler.test_super_batch import batches
@@ -73,7 +74,8 @@ def counted(A, seeds):
 
 
 def of_walks(A, seeds):
-    nodes = A.random_walk(seeds, 3).nodes.flatten()
+    walks = [A.random_walk(seeds, 3).nodes for _ in range(2)]
+    nodes = torch.cat(walks).flatten()
     return A.induce(nodes[nodes >= 0].unique())
 
 
@@ -128,6 +130,16 @@ def test_batches_are_those_of_single_runs(program):
     assert note == TOGETHER
     called = PROGRAMS[program]
     assert each == ([f'called for each batch: {called}'] if called else [])
+
+
+def test_probabilities_of_another_length_are_an_error():
+    def counted(A, seeds):
+        counts = torch.bincount(seeds, minlength=3)
+        return A[:, seeds].collective_sample(2, counts.double())
+
+    torch._dynamo.reset()
+    with pytest.raises(RuntimeError, match='invalid for input of size 5'):
+        gsample.compile(counted)(graph(), torch.arange(5))
 
 
 def test_draws_of_torch_are_not_repeated_for_several_batches():

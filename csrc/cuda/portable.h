@@ -16,9 +16,12 @@
 #include <stdint.h>
 
 #if defined(__CUDACC__)
+// Only barriers of a grid are used, which need none of the headers that it
+// would include.
+#define _CG_LIMIT_INCLUDED_DEPENDENCIES
 #include <cooperative_groups.h>
 
-#include <cuda/atomic>
+#include "atomic.h"
 #else
 #include "../emu/cuda.h"
 #endif
@@ -28,15 +31,6 @@ namespace gsample {
 #if defined(__CUDACC__)
 
 #define GSAMPLE_SHARED(Struct, name) __shared__ Struct name
-
-using Order = cuda::memory_order;
-constexpr Order kRelaxed = cuda::memory_order_relaxed;
-constexpr Order kAcquire = cuda::memory_order_acquire;
-constexpr Order kRelease = cuda::memory_order_release;
-constexpr Order kAcqRel = cuda::memory_order_acq_rel;
-
-template <typename value_t>
-using Atomic = cuda::atomic_ref<value_t, cuda::thread_scope_device>;
 
 __device__ __forceinline__ void grid_barrier() {
   cooperative_groups::this_grid().sync();

@@ -98,8 +98,8 @@ def running(A, seeds):
 
 
 PROGRAMS = {
-    without_seeds: 'isin',
-    unvisited: 'isin',
+    without_seeds: None,
+    unvisited: None,
     ordered: 'sort',
     greatest: 'topk',
     similar: 'cosine_similarity',

@@ -1,11 +1,14 @@
-"""Edges are searched in columns, not among the numbers of all of them."""
+"""Edges and nodes are searched without sorting them."""
+
+import warnings
 
 import pytest
 import torch
 
 from tests.compiler.captured import Captured
 from tests.compiler.golden import after, aten, gsample, text
-from tests.compiler.programs import compiled, graph, trace
+from tests.compiler.programs import compiled, graph, seeds, trace
+from torch_gsample import super_batch
 from torch_gsample.compiler.passes.canonicalize import canonicalize
 from torch_gsample.compiler.passes.eliminate_dead import eliminate_dead
 from torch_gsample.compiler.passes.rewrite_isin import rewrite_isin
@@ -170,10 +173,91 @@ def test_rows_are_checked_where_they_come_last():
     ],
 )
 def test_other_numbers_are_left(numbers):
-    assert 'has_edges' not in rewritten(*numbers)
+    assert 'has_edges(p, i' not in rewritten(*numbers)
 
 
 def test_rows_of_32_bits_may_overflow():
-    assert 'has_edges' not in rewritten(
+    assert 'has_edges(p, i' not in rewritten(
         lambda row, col: row * 4 + col.int(), rows=ROWS.int()
     )
+
+
+# Vectors #####################################################################
+
+
+def searched(x, y, **options):
+    return after(
+        rewrite,
+        lambda x, y: (aten.isin.Tensor_Tensor(x, y, **options),),
+        *(x, y),
+    )
+
+
+def test_vectors_are_searched_as_a_column():
+    assert searched(ROWS, POINTERS[:4]) == text("""
+        %2 = aten.arange(2): int64[2]
+        %3 = aten.mul.Tensor(%2, 4): int64[2]
+        %4 = aten.mul.Tensor(%2, 5): int64[2]
+        %5 = gsample.has_edges(%3, y, %4, x): bool[5]
+        return (%5)
+    """)
+    assert 'aten.logical_not' in searched(ROWS, POINTERS, invert=True)
+    assert 'logical_not' not in searched(ROWS, ROWS, assume_unique=True)
+
+
+@pytest.mark.parametrize(
+    'operands',
+    [
+        (ROWS, ROWS.int()),
+        (ROWS, ROWS.double()),
+        (ROWS.double(), ROWS.double()),
+        (ROWS.short(), ROWS.short()),
+        (ROWS.view(5, 1), ROWS),
+        (ROWS, ROWS.view(1, 5)),
+        (ROWS[::2], ROWS),
+    ],
+)
+def test_other_operands_are_left(operands):
+    assert 'has_edges' not in searched(*operands)
+
+
+def test_changed_vectors_are_left():
+    def function(x, y):
+        found = aten.isin.Tensor_Tensor(x, y)
+        y.add_(0)
+        return (found,)
+
+    assert 'has_edges' not in after(rewrite, function, ROWS, ROWS + 1)
+
+
+EXTREMES = torch.tensor([0, -1, -(2**63), 2**63 - 1, 2**20, 2**32, 5])
+
+
+@pytest.mark.parametrize('dtype', [torch.int32, torch.int64])
+@pytest.mark.parametrize('invert', [False, True])
+@pytest.mark.parametrize(('n', 'm'), [(0, 9), (9, 0), (3, 2), (5000, 700)])
+def test_results_are_those_of_torch(dtype, invert, n, m):
+    def draw(size):
+        few = torch.randint(-50, 2000, (size,))
+        values = torch.cat([few, EXTREMES[: size // 2]])[-size:]
+        return (values if size else values[:0]).to(dtype)
+
+    fast = compiled(lambda x, y: torch.isin(x, y, invert=invert))
+    torch.manual_seed(n)
+    for _ in range(3):
+        x, y = draw(n), draw(m)
+        assert torch.equal(fast(x, y), torch.isin(x, y, invert=invert))
+
+
+def test_batches_are_searched_together():
+    def program(A, seeds):
+        S = A[:, seeds]
+        return S.masked(~torch.isin(S.edges()[0], seeds)).edge_id
+
+    A, batches = graph(), [seeds(n, start=n) for n in (5, 1, 20)]
+    fast = super_batch(program, 3)
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')  # such as 'called for each batch'
+        found = fast(A, batches)
+    assert all(map(torch.equal, found, [program(A, b) for b in batches]))
+    assert sum(map(len, found)) > 0

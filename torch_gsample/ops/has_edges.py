@@ -1,4 +1,4 @@
-"""Edge queries of a matrix."""
+"""Queries of a matrix and of a vector."""
 
 import torch
 from torch import Tensor
@@ -77,6 +77,26 @@ def has_edges(
         num_rows=num_rows,
         num_threads=num_threads,
     )
+
+
+def isin(numbers: Tensor, searched: Tensor) -> Tensor:
+    """Returns ``torch.isin(numbers, searched)``, on a CPU without sorting.
+
+    Args:
+        numbers (torch.Tensor): int64 ``[num_queries]``.
+        searched (torch.Tensor): int64 ``[n]``, on the same device.
+
+    Returns:
+        torch.Tensor: bool ``[num_queries]``.
+
+    Example:
+        >>> isin(torch.tensor([4, 5, 4]), torch.tensor([4, 6]))
+        tensor([ True, False,  True])
+    """
+    if numbers.device.type != 'cpu':
+        return torch.isin(numbers, searched)
+    indptr, ptr = (torch.tensor([0, x.numel()]) for x in (searched, numbers))
+    return has_edges(indptr, searched, ptr, numbers)
 
 
 def _encoded(

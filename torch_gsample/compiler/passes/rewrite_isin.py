@@ -1,4 +1,4 @@
-"""Searches edges in columns instead of in a list of all edges.
+"""Searches edges and nodes without sorting them.
 
 Before (which candidates ``x`` of walkers are neighbours of the nodes
 ``before``, as in node2vec)::
@@ -19,21 +19,32 @@ After::
 
 ``torch.isin`` sorts all codes. Instead, columns are searched in place, and the
 extract of the columns ``before`` is not built unless something else needs it.
+Other searches of ``x`` in ``nodes`` become those of a matrix whose only column
+has ``nodes``::
+
+    %0 = aten.arange(2): int64[2]
+    %1 = aten.mul.Tensor(%0, <size of nodes>): int64[2]
+    %2 = aten.mul.Tensor(%0, <size of x>): int64[2]
+    %3 = gsample.has_edges(%1, nodes, %2, x): bool[?]
+
 Edges are encoded as ``row * num_cols + col`` or ``col * num_rows + row``. In
 the second case, the operator checks that rows are below ``num_rows``, as codes
 would otherwise collide.
 
-Not when: the codes are computed in another way; the two sides have different
-codes, dtypes or numbers of columns; or a tensor is changed in place.
+Not when: an operand is not an integer vector in CPU memory; their dtypes
+differ; or a tensor is changed in place. Codes that are computed in another
+way, or with different numbers of columns, are searched as other numbers.
 """
 
 from typing import Any, NamedTuple
 
 import torch
+from torch import Tensor
 from torch.fx import Graph, Node
 
 from torch_gsample.compiler.edge_work import pointers_of
 from torch_gsample.compiler.ir import (
+    add_node,
     aten,
     call,
     erase_unused,
@@ -43,6 +54,8 @@ from torch_gsample.compiler.ir import (
     part_of,
     same_size,
 )
+
+HAS_EDGES = torch.ops.gsample.has_edges.default
 
 
 class Edges(NamedTuple):
@@ -55,36 +68,81 @@ class Edges(NamedTuple):
 
 
 def rewrite_isin(graph: Graph) -> list[str]:
-    """Rewrites each search among edge codes."""
+    """Rewrites each search among edge codes or other integers."""
     changed, notes = may_change(graph), []
     for node in list(graph.nodes):
-        if node.target is not aten.isin.Tensor_Tensor or node.kwargs:
+        if node.target is not aten.isin.Tensor_Tensor:
             continue
-        searched, given = map(_edges, reversed(node.args))
-        if (
-            searched is None
-            or given is None
-            or not _are_alike(searched, given)
-        ):
+        if not changed.isdisjoint(node.args):
             continue
-        indptr, indices, cols = _matrix(searched)
-        touched = {indptr, indices, given.ptr, given.rows, cols, *node.args}
-        if not changed.isdisjoint(touched):
-            continue
-        args = (indptr, indices, given.ptr, given.rows)
-        limit = {} if given.num_rows is None else {'num_rows': given.num_rows}
         with graph.inserting_before(node):
-            out = call(
-                graph,
-                torch.ops.gsample.has_edges.default,
-                args if cols is None else (*args, cols),
-                **limit,
-            )
+            out = _search_columns(graph, node, changed)
+            what = 'edges in their columns'
+            if out is None:
+                out, what = _search_vector(graph, node), 'without sorting'
+        if out is None:
+            continue
         out.meta['example_value'] = example(node)
         node.replace_all_uses_with(out)
         erase_unused(graph, node)
-        notes.append(f'{out}: searches edges in their columns')
+        notes.append(f'{out}: searches {what}')
     return notes
+
+
+def _search_columns(
+    graph: Graph, node: Node, changed: set[Node]
+) -> Node | None:
+    """Adds the search of edges in columns, if both sides are edge codes."""
+    searched, given = map(_edges, reversed(node.args))
+    if (
+        node.kwargs
+        or searched is None
+        or given is None
+        or not _are_alike(searched, given)
+    ):
+        return None
+    indptr, indices, cols = _matrix(searched)
+    if not changed.isdisjoint({indptr, indices, given.ptr, given.rows, cols}):
+        return None
+    args = (indptr, indices, given.ptr, given.rows)
+    limit = {} if given.num_rows is None else {'num_rows': given.num_rows}
+    return call(
+        graph, HAS_EDGES, args if cols is None else (*args, cols), **limit
+    )
+
+
+def _search_vector(graph: Graph, node: Node) -> Node | None:
+    """Adds the search of integers in a vector, as a matrix of one column."""
+    operands: Any = node.args[:2]
+    numbers, searched = operands
+    if not (_is_integer_vector(numbers) and _is_integer_vector(searched)):
+        return None
+    if example(numbers).dtype != example(searched).dtype:
+        return None
+    steps = example(numbers).new_empty(2, dtype=torch.int64)
+    steps, ptrs = add_node(graph, steps, numbers, aten.arange.default, 2), []
+    for vector in (searched, numbers):
+        size: Any = example(vector).shape[0]
+        if not isinstance(size, int):
+            size = call(graph, aten.sym_size.int, (vector, 0))
+        ptrs.append(call(graph, aten.mul.Tensor, (steps, size)))
+    args = ptrs[0], searched, ptrs[1], numbers
+    out = add_node(graph, example(node), node, HAS_EDGES, *args)
+    if node.kwargs.get('invert'):
+        return call(graph, aten.logical_not.default, (out,))
+    return out
+
+
+def _is_integer_vector(value: Any) -> bool:
+    if not isinstance(value, Node) or not isinstance(example(value), Tensor):
+        return False
+    tensor = example(value)
+    return (
+        tensor.dim() == 1
+        and tensor.dtype in (torch.int32, torch.int64)
+        and tensor.device.type == 'cpu'
+        and _is_plain(value)
+    )
 
 
 def _edges(numbers: Any) -> Edges | None:

@@ -10,6 +10,7 @@ from torch_geometric.sampler import EdgeSamplerInput
 
 from torch_gsample.graph import Graph
 from torch_gsample.ops import _check
+from torch_gsample.ops.has_edges import isin
 from torch_gsample.samplers.attributes import Times
 from torch_gsample.samplers.link.destinations import (
     SeedEdges,
@@ -197,10 +198,10 @@ class LinkBatch:
         trees = self._tree_positive(graph) if disjoint else None
         if self.edge_type is None:
             batch = None if trees is None else _lookup(trees, out.batch)
-            edges = out.node[out.row], out.node[out.col]
-            found = self._is_seed_edge(edges, batch, out.col, (src, dst))
+            nodes, edges = (out.node, out.node), (out.row, out.col)
+            found = self._is_seed_edge(nodes, edges, batch, (src, dst))
             if reverse:
-                found |= self._is_seed_edge(edges, batch, out.col, (dst, src))
+                found |= self._is_seed_edge(nodes, edges, batch, (dst, src))
             return output.keep_edges(out, ~found)
         masks: dict[Any, Any] = {}
         for edge_type in graph.edge_types:
@@ -210,40 +211,48 @@ class LinkBatch:
             if reverse and is_reverse(edge_type, self.edge_type):
                 pairs.append((dst, src))
             source, target = graph.end_types(edge_type)
-            row, col = out.row[edge_type], out.col[edge_type]
-            edges = out.node[source][row], out.node[target][col]
+            nodes = out.node[source], out.node[target]
+            edges = out.row[edge_type], out.col[edge_type]
             batch = (
                 None if trees is None else _lookup(trees, out.batch[target])
             )
             for pair in pairs:
-                found = self._is_seed_edge(edges, batch, col, pair)
+                found = self._is_seed_edge(nodes, edges, batch, pair)
                 masks[edge_type] = masks.get(edge_type, True) & ~found
         output.keep_hetero_edges(out, masks)
 
     def _is_seed_edge(
         self,
+        nodes: tuple[Tensor, Tensor],
         edges: tuple[Tensor, Tensor],
         batch: Tensor | None,
-        col: Tensor,
         seeds: tuple[Tensor, Tensor],
     ) -> Tensor:
         """Whether each edge is one of ``seeds`` (of its own tree)."""
-        n, device = edges[0].numel(), edges[0].device
-        size = n + self.num_pos
+        device = edges[0].device
+        seeds = seeds[0].to(device), seeds[1].to(device)
+        sides = list(zip(nodes, edges, seeds, strict=True))
+        is_row, is_col = (
+            isin(node, seed).index_select(0, end) for node, end, seed in sides
+        )
+        found = is_row & is_col
+        # Few edges have ends among both: these are compared as pairs.
+        index = found.nonzero().view(-1)
+        n, size = index.numel(), index.numel() + self.num_pos
         code = torch.zeros(size, dtype=torch.int64, device=device)
         parts = [
-            torch.cat([edge, seed.to(device)])
-            for edge, seed in zip(edges, seeds, strict=True)
+            torch.cat([node[end[index]], seed]) for node, end, seed in sides
         ]
         if batch is not None:
             trees = torch.arange(self.num_pos, device=device)
-            parts.append(torch.cat([batch[col], trees]))
+            parts.append(torch.cat([batch[edges[1][index]], trees]))
         for part in parts:  # dense ids keep the products small
             values, number = part.unique(return_inverse=True)
             code = (code * values.numel() + number).unique(
                 return_inverse=True
             )[1]
-        return torch.isin(code[:n], code[n:])
+        found[index] = torch.isin(code[:n], code[n:])
+        return found
 
 
 def _lookup(values: Tensor, index: Tensor) -> Tensor:

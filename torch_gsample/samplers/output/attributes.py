@@ -28,10 +28,12 @@ class SampledAttributes:
     node: dict[Any, dict[str, Tensor]] = field(default_factory=dict)
     edge: dict[Any, dict[str, Tensor]] = field(default_factory=dict)
 
-    def keep_edges(self, edge_type: Any, mask: Tensor) -> None:
-        """Drops the attributes of edges where ``mask`` is false."""
+    def keep_edges(self, edge_type: Any, kept: Tensor) -> None:
+        """Keeps the attributes of the edges at the positions ``kept``."""
         values = self.edge.get(edge_type, {})
-        self.edge[edge_type] = {k: v[mask] for k, v in values.items()}
+        self.edge[edge_type] = {
+            name: value.index_select(0, kept) for name, value in values.items()
+        }
 
     def write_to(self, batch: Any) -> None:
         """Sets the attributes of a batch.

@@ -106,10 +106,14 @@ def set_edges(
 def keep_edges(out: SamplerOutput, mask: Tensor) -> None:
     """Keeps the edges of ``mask``, and updates the counts."""
     out.num_sampled_edges = _count_kept(out.num_sampled_edges, mask)
-    out.row, out.col = out.row[mask], out.col[mask]
+    kept = mask.nonzero().view(-1)  # quicker than a mask of each value
+    out.row, out.col = (
+        out.row.index_select(0, kept),
+        out.col.index_select(0, kept),
+    )
     if out.edge is not None:
-        out.edge = out.edge[mask]
-    _keep_attributes(out, None, mask)
+        out.edge = out.edge.index_select(0, kept)
+    _keep_attributes(out, None, kept)
 
 
 def keep_hetero_edges(
@@ -121,15 +125,16 @@ def keep_hetero_edges(
             out.num_sampled_edges[edge_type] = _count_kept(
                 out.num_sampled_edges[edge_type], mask
             )
+        kept = mask.nonzero().view(-1)
         for values in (out.row, out.col, out.edge):
             if values is not None and values.get(edge_type) is not None:
-                values[edge_type] = values[edge_type][mask]
-        _keep_attributes(out, edge_type, mask)
+                values[edge_type] = values[edge_type].index_select(0, kept)
+        _keep_attributes(out, edge_type, kept)
 
 
-def _keep_attributes(out: Any, edge_type: Any, mask: Tensor) -> None:
+def _keep_attributes(out: Any, edge_type: Any, kept: Tensor) -> None:
     if isinstance(out, (AttributedOutput, HeteroAttributedOutput)):
-        out.attributes.keep_edges(edge_type, mask)
+        out.attributes.keep_edges(edge_type, kept)
 
 
 def _count_kept(counts: Any, mask: Tensor) -> Any:

@@ -80,6 +80,10 @@ class Recorder(Protocol):
     #: The dimensions of all results.
     shapes: list[Dims]
 
+    @property
+    def dtype(self) -> torch.dtype:
+        """The dtype of numbers that no features determine."""
+
     def captured(self, tensor: Tensor) -> Value:
         """Returns a parameter that the function holds."""
 
@@ -222,6 +226,8 @@ def lift(x: Any, like: Value) -> Value:
         return x
     if isinstance(x, (bool, int, float)):
         dtype = torch.bool if isinstance(x, bool) else like.dtype
+        if dtype == torch.bool and not isinstance(x, bool):
+            dtype = like.tracer.dtype
         return Value(like.tracer, constant(x, dtype), PARAMETER, ())
     if isinstance(x, Tensor):
         return like.tracer.captured(x)
@@ -234,9 +240,41 @@ def _lifted(args: tuple) -> list[Value]:
     return [lift(x, like) for x in args]
 
 
+#: What torch computes of two conditions.
+_OF_CONDITIONS = {
+    **{'add': 'logical_or', 'maximum': 'logical_or'},
+    **{'mul': 'logical_and', 'minimum': 'logical_and'},
+}
+_LOGICAL = frozenset(('logical_and', 'logical_or', 'logical_not', 'detach'))
+
+
+def number(x: Value, dtype: torch.dtype) -> Value:
+    """Converts a condition to 0 or 1; other values stay."""
+    if x.dtype != torch.bool:
+        return x
+    zero, one = constant(0, dtype), constant(1, dtype)
+    return Value(x.tracer, apply('where', x.expr, one, zero), x.kind, x.dims)
+
+
+def _promoted(op: str, values: list[Value]) -> tuple[str, list[Value]]:
+    """Converts conditions to the numbers that torch computes with."""
+    first = 1 if op == 'where' else 0
+    rest = values[first:]
+    kept = [v.dtype for v in rest if v.dtype != torch.bool]
+    if len(kept) == len(rest) or op in _LOGICAL:
+        return op, values
+    if not kept:
+        if op in ('where', 'eq', 'ne'):
+            return op, values
+        if op in _OF_CONDITIONS:
+            return _OF_CONDITIONS[op], values
+    dtype = kept[0] if kept else values[0].tracer.dtype
+    return op, values[:first] + [number(v, dtype) for v in rest]
+
+
 def elementwise(op: str, *args: Any, dtype: torch.dtype | None = None) -> Any:
     """Records an operation on each element."""
-    values = _lifted(args)
+    op, values = _promoted(op, _lifted(args))
     floats = {v.dtype for v in values if v.dtype != torch.bool}
     if len(floats) > 1:
         names = ', '.join(sorted(map(str, floats)))
@@ -261,12 +299,10 @@ def _compare(op: str) -> Callable[..., Value]:
 
 def _where(condition: Any, x: Any, y: Any) -> Value:
     like = next(v for v in (x, y, condition) if isinstance(v, Value))
-    if like is condition:
-        raise Unsupported('one of the two branches must be features')
     x, y = lift(x, like), lift(y, like)
     if getattr(condition, 'dtype', torch.bool) != torch.bool:
         raise Unsupported('the condition of torch.where must be a comparison')
-    return elementwise('where', condition, x, y, dtype=like.dtype)
+    return elementwise('where', condition, x, y)
 
 
 def _leaky_relu(x: Any, negative_slope: float = 0.01, **_: Any) -> Value:
@@ -295,6 +331,7 @@ def reduced(
     op: str, x: Value, dim: Any = None, keepdim: bool = False
 ) -> Value:
     """Records the sum or maximum along dimensions of features."""
+    x = number(x, x.tracer.dtype)
     expr, dims = x.expr, list(x.dims)
     for i in _axes(x, dim):
         axis = dims[i]

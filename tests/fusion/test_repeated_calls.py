@@ -30,7 +30,11 @@ class Model(nn.Module):
 
     def __init__(self, norm, inside=False, more=False):
         super().__init__()
-        self.first, self.encoder, self.norm = nn.Linear(WIDTH, WIDTH), Encoder(), norm
+        self.first, self.encoder, self.norm = (
+            nn.Linear(WIDTH, WIDTH),
+            Encoder(),
+            norm,
+        )
         self.inside = inside
         self.last = SAGEConv(WIDTH, WIDTH) if more else None
 
@@ -51,7 +55,9 @@ def assert_same(ours, theirs, samples):
 
 KINDS = {
     'a whole model': lambda: Model(nn.BatchNorm1d(WIDTH)),
-    'a part of a whole model': lambda: Model(nn.BatchNorm1d(WIDTH), inside=True),
+    'a part of a whole model': lambda: Model(
+        nn.BatchNorm1d(WIDTH), inside=True
+    ),
     'a part of a model on blocks': lambda: Model(nn.ReLU(), inside=True),
     'a part before a layer': lambda: Model(nn.ReLU(), True, True),
 }

@@ -109,7 +109,10 @@ class FusedModel(Fused):
         edges = edges_of_call(args, kwargs)
         for steps in calls.failed:
             statistics = _statistics(self)
-            with contextlib.suppress(Exception), BlockCall(state, edges, steps):
+            with (
+                contextlib.suppress(Exception),
+                BlockCall(state, edges, steps),
+            ):
                 own(*args, **kwargs)
             _restore(statistics)
         is_whole = calls.mode == 'whole'

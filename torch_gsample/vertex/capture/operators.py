@@ -8,8 +8,9 @@ import torch
 from torch_gsample.vertex.capture.dropout import mask_of
 from torch_gsample.vertex.capture.nodes import Node, is_number
 from torch_gsample.vertex.capture.products import COLUMNS
+from torch_gsample.vertex.frontend.conditions import number
 from torch_gsample.vertex.frontend.precision import kernel_dtype
-from torch_gsample.vertex.frontend.values import Value, call, number
+from torch_gsample.vertex.frontend.values import Value, call
 
 Rule = Callable[[Any, Node], Value]
 

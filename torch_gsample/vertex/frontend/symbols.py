@@ -277,9 +277,7 @@ def _aggregation(tracer: Tracer, name: str) -> Callable[..., Any]:
                 f'write the comprehension inside {name}(...)'
             )
         if not isinstance(item, Value):
-            item = Value(
-                tracer, constant(item, tracer.dtype), PARAMETER, ()
-            )
+            item = Value(tracer, constant(item, tracer.dtype), PARAMETER, ())
         return tracer.aggregate(name, item, True in begun)
 
     return aggregate

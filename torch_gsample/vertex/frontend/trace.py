@@ -20,6 +20,7 @@ from torch_gsample.codegen.unit import (
     SOURCE,
     operands_of,
 )
+from torch_gsample.vertex.frontend.conditions import number
 from torch_gsample.vertex.frontend.kinds import (
     OUT_EDGE,
     OUT_NEIGHBOR,
@@ -31,7 +32,6 @@ from torch_gsample.vertex.frontend.values import (
     Dims,
     Unsupported,
     Value,
-    number,
     shape_of,
 )
 

@@ -15,6 +15,7 @@ from torch_gsample.codegen.expression import (
 )
 from torch_gsample.codegen.operations import OPERATIONS
 from torch_gsample.codegen.unit import PARAMETER
+from torch_gsample.vertex.frontend.conditions import number, promoted
 from torch_gsample.vertex.frontend.kinds import MIXED, joined
 
 
@@ -79,10 +80,8 @@ class Recorder(Protocol):
 
     #: The dimensions of all results.
     shapes: list[Dims]
-
-    @property
-    def dtype(self) -> torch.dtype:
-        """The dtype of numbers that no features determine."""
+    #: The dtype of numbers that no features determine.
+    dtype: Any
 
     def captured(self, tensor: Tensor) -> Value:
         """Returns a parameter that the function holds."""
@@ -240,41 +239,9 @@ def _lifted(args: tuple) -> list[Value]:
     return [lift(x, like) for x in args]
 
 
-#: What torch computes of two conditions.
-_OF_CONDITIONS = {
-    **{'add': 'logical_or', 'maximum': 'logical_or'},
-    **{'mul': 'logical_and', 'minimum': 'logical_and'},
-}
-_LOGICAL = frozenset(('logical_and', 'logical_or', 'logical_not', 'detach'))
-
-
-def number(x: Value, dtype: torch.dtype) -> Value:
-    """Converts a condition to 0 or 1; other values stay."""
-    if x.dtype != torch.bool:
-        return x
-    zero, one = constant(0, dtype), constant(1, dtype)
-    return Value(x.tracer, apply('where', x.expr, one, zero), x.kind, x.dims)
-
-
-def _promoted(op: str, values: list[Value]) -> tuple[str, list[Value]]:
-    """Converts conditions to the numbers that torch computes with."""
-    first = 1 if op == 'where' else 0
-    rest = values[first:]
-    kept = [v.dtype for v in rest if v.dtype != torch.bool]
-    if len(kept) == len(rest) or op in _LOGICAL:
-        return op, values
-    if not kept:
-        if op in ('where', 'eq', 'ne'):
-            return op, values
-        if op in _OF_CONDITIONS:
-            return _OF_CONDITIONS[op], values
-    dtype = kept[0] if kept else values[0].tracer.dtype
-    return op, values[:first] + [number(v, dtype) for v in rest]
-
-
 def elementwise(op: str, *args: Any, dtype: torch.dtype | None = None) -> Any:
     """Records an operation on each element."""
-    op, values = _promoted(op, _lifted(args))
+    op, values = promoted(op, _lifted(args))
     floats = {v.dtype for v in values if v.dtype != torch.bool}
     if len(floats) > 1:
         names = ', '.join(sorted(map(str, floats)))

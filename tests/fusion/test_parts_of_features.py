@@ -4,6 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.autograd import gradcheck, gradgradcheck
 from torch_geometric import nn as pyg
 from torch_geometric.utils import softmax
 
@@ -21,6 +22,7 @@ class Message(pyg.MessagePassing):
         self.att = nn.Parameter(torch.randn(1, 2, W))
         self.wide = nn.Parameter(torch.randn(2 * W))
         self.heads = nn.Parameter(torch.randn(2, W // 2, 5))
+        self.pair = nn.Bilinear(W, 4, W)
         self.lin, self.norm = nn.Linear(2 * W, 10), nn.LayerNorm(2 * W)
 
     def forward(self, x, edge_index, e):
@@ -103,6 +105,46 @@ MESSAGES = {
         F.pairwise_distance(x_i, x_j, keepdim=True).neg().exp() * x_j
     ),
     'changed without autograd': in_no_graph,
+    'largest and least': lambda self, x_i, x_j, e, given: (
+        (x_i * x_j).max(dim=-1, keepdim=True)[0] * x_j
+        + (x_i + x_j).min(-1).values.unsqueeze(-1)
+    ),
+    'the largest of parts': lambda self, x_i, x_j, e, given: (
+        torch.cat([x_i * x_j, x_j, e], -1).max(-1, keepdim=True)[0] * x_i
+        + torch.stack([x_i * x_j, x_j], 1).amin(1)
+    ),
+    'softmax of parts': lambda self, x_i, x_j, e, given: (
+        torch.cat([x_i * x_j, e], -1).softmax(-1)[:, 2 : W + 2] * x_j
+    ),
+    'log softmax of a stack': lambda self, x_i, x_j, e, given: (
+        torch.stack([x_i * x_j, x_j], 1).log_softmax(1).sum(1)
+    ),
+    'normalized parts': lambda self, x_i, x_j, e, given: F.normalize(
+        torch.cat([x_i * x_j, e], -1), dim=-1
+    ),
+    'deviations': lambda self, x_i, x_j, e, given: (
+        (x_i * x_j).std(-1, keepdim=True) * x_j
+        + (x_i * x_j).var(-1, keepdim=True, unbiased=False)
+        + torch.cat([x_i * x_j, e], -1).var(-1, keepdim=True)
+    ),
+    'deviations of one end': lambda self, x_i, x_j, e, given: (
+        x_j.std(-1, keepdim=True) * x_i
+        + x_j.view(-1, 2, 3).var(-1).sum(1)[:, None]
+    ),
+    'rolled': lambda self, x_i, x_j, e, given: (
+        torch.roll(x_i * x_j, 2, -1) * torch.roll(x_j, -1, 1)
+    ),
+    'rolled heads': lambda self, x_i, x_j, e, given: torch.roll(
+        (x_i * x_j).view(-1, 2, 3), 1, 2
+    ).flatten(1),
+    'a cross product': lambda self, x_i, x_j, e, given: (
+        torch.cross(x_i[:, :3], x_j[:, 3:], dim=-1) * e[:, :1]
+        + torch.linalg.cross(x_i[:, :3] - x_j[:, :3], e[:, :3])
+    ),
+    'bilinear of an edge': lambda self, x_i, x_j, e, given: self.pair(
+        x_i * x_j, e
+    ),
+    'bilinear': lambda self, x_i, x_j, e, given: self.pair(x_j, e) * x_i,
 }
 
 
@@ -127,6 +169,26 @@ def test_messages_are_those_of_pyg(name):
     theirs = Message(MESSAGES[name])
     ours, capture, _ = fused(theirs)
     assert_same(ours, theirs, inputs())
+    assert capture.is_fused, capture.reason
+
+
+SECOND = 'largest and least', 'softmax of parts', 'deviations', 'bilinear'
+
+
+@pytest.mark.parametrize('name', SECOND)
+def test_derivatives_of_messages_are_exact(name):
+    torch.manual_seed(0)
+    ours, capture, _ = fused(Message(MESSAGES[name]))
+    x, edges, e = inputs()
+    edges = edges[:, :12]
+    e = e[:12].detach().requires_grad_()
+
+    def call(x, e):
+        return ours(x, edges, e)
+
+    x = x.detach().requires_grad_()
+    assert gradcheck(call, (x, e), check_forward_ad=True)
+    assert gradgradcheck(call, (x, e))
     assert capture.is_fused, capture.reason
 
 
@@ -156,7 +218,18 @@ def changed_part(self, x_i, x_j, e, given):
     return x
 
 
+def positions(self, x_i, x_j, e, given):
+    value, at = (x_i * x_j).max(-1, keepdim=True)
+    return torch.where(at == 1, value, x_j)
+
+
+def bilinear_of_both(self, x_i, x_j, e, given):
+    return self.pair(x_i * x_j, e * x_i[:, :4])
+
+
 LEFT = {
+    positions: 'torch.max (its indices) is not supported at edges',
+    bilinear_of_both: 'one operand must be of one end, or of edges',
     noise: 'neither an argument nor a parameter',
     noise_in_place: 'neither an argument nor a parameter',
     by_edge: 'neither an argument nor a parameter',

@@ -40,6 +40,9 @@ ELEMENTS = {
     'special': lambda x: torch.special.expm1(x) * torch.special.erf(x),
     'methods': lambda x: x.sin().cos() + x.floor() / 3,
     'clamp': lambda x: x.clamp(-0.5, 0.5),
+    'mask': lambda x: x * (x > 0.3) + (x < 0) * 2 + ((x > 0) + (x < -1)) * x,
+    'count': lambda x: (x > 0.3).sum(-1, keepdim=True) * x,
+    'branches': lambda x: torch.where(x > 0.3, 2.0, 1.0) * x,
 }
 ALONG = {
     'sum': lambda x: x.sum(-1, keepdim=True),

@@ -1,14 +1,61 @@
-"""Calls of layers that activation checkpoints repeat in backward."""
+"""Calls of models and layers that activation checkpoints repeat in backward.
+
+A repeated call must store the tensors of the first one, so it computes the
+same rows, and repeats attempts that failed.
+"""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from torch import Tensor
 
 from torch_gsample.fusion.calls import BlockCall, Layer, State
 from torch_gsample.fusion.forms import block_at, edges_of
 from torch_gsample.fusion.made_edges import with_blocks
-from torch_gsample.loader.batch_edge_index import marked_edges
+from torch_gsample.loader.batch_edge_index import BatchBlocks, marked_edges
+
+
+@dataclass
+class Repeatable:
+    """The last call of a model on one batch.
+
+    Args:
+        mode (str): How it ran last: on blocks (``'own'``), or as a part of
+            another model, on its blocks (``'part'``) or on the whole batch
+            (``'whole'``).
+        failed (List[List[Step]]): The plans that failed in the last call.
+    """
+
+    mode: str = 'own'
+    failed: list[Any] = field(default_factory=list)
+
+
+#: By batch, state, method, and whether in training.
+_calls: WeakKeyDictionary[
+    BatchBlocks, WeakKeyDictionary[State, dict[Any, Repeatable]]
+] = WeakKeyDictionary()
+
+
+def calls_of(
+    state: State, method: str, training: bool, args: Any, kwargs: Any
+) -> Repeatable:
+    """Returns the last call of a model on the batch of its arguments.
+
+    Args:
+        state (State): The state of the model.
+        method (str): The method of the calls.
+        training (bool): Whether the model is in training.
+        args (Tuple): The positional arguments of the call.
+        kwargs (Dict[str, Any]): Its keyword arguments.
+    """
+    edges = next(marked_edges(*args, *kwargs.values()), None)
+    if edges is None:
+        return Repeatable()
+    models = _calls.setdefault(edges.batch, WeakKeyDictionary())
+    calls = models.setdefault(state, {})
+    return calls.setdefault((method, training), Repeatable())
 
 
 def recomputed(

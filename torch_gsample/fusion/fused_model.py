@@ -1,5 +1,6 @@
 """The class of a fused model, whose calls compute blocks."""
 
+import contextlib
 import threading
 import warnings
 from typing import Any
@@ -16,6 +17,7 @@ from torch_gsample.fusion.calls import (
     current,
     whole_batch,
 )
+from torch_gsample.fusion.checkpoints import Repeatable, calls_of
 from torch_gsample.fusion.classes import ROLES, Fused
 from torch_gsample.fusion.forms import PlanError, UntestedError
 from torch_gsample.fusion.made_edges import edges_of_call
@@ -45,24 +47,31 @@ class FusedModel(Fused):
         """Calls the model."""
         return self._gsample_run('forward', args, kwargs)
 
-    def _gsample_run(self, method: str, args: Any, kwargs: Any) -> Any:
+    def _gsample_run(
+        self, method: str, args: Any, kwargs: Any, failed: Any = ()
+    ) -> Any:
         own: Any = getattr(super(), method)
         model: Any = self
         state = self._gsample_model
         if is_dynamo_compiling() and has_edges_of_batches(args, kwargs):
             args, kwargs = for_compiler(state.name, state, args, kwargs)
+        if is_traced():
+            return own(*args, **kwargs)
         is_part = current.call is not None or current.is_whole
-        if is_traced() or is_part:
+        calls = calls_of(state, method, model.training, args, kwargs)
+        if is_part:
+            calls.mode = 'whole' if current.is_whole else 'part'
             return own(*args, **kwargs)
         state = _state_of(model, method)
         state.is_called = True
+        if is_in_backward():
+            return self._gsample_again(state, calls, own, args, kwargs)
+        calls.failed = list(failed)
         if not _is_served(model, state, args, kwargs):
             with whole_batch():
                 return own(*args, **kwargs)
+        calls.mode = 'own'
         edges = edges_of_call(args, kwargs)
-        if is_in_backward():  # a checkpoint ends its calls by exceptions
-            with BlockCall(state, edges):
-                return own(*args, **kwargs)
         statistics = _statistics(model)
         try:
             if state.steps is None:
@@ -71,16 +80,47 @@ class FusedModel(Fused):
                 return own(*args, **kwargs)
         except Exception as error:
             failure = error
-        for buffer, before in statistics:  # the next call updates them again
-            buffer.copy_(before)
+        _restore(statistics)  # the next call updates them again
+        if state.steps is not None:
+            calls.failed.append(state.steps)
         if isinstance(failure, UntestedError) and _can_replan(state):
             state.outdated, state.steps = state.steps, None
-            return self._gsample_run(method, args, kwargs)
+            return self._gsample_run(method, args, kwargs, calls.failed)
         # An error of the model or the batch is raised again here.
         with whole_batch():
             out = own(*args, **kwargs)
         _refuse(state, model.training, failure)
         return out
+
+    def _gsample_again(
+        self,
+        state: State,
+        calls: Repeatable,
+        own: Any,
+        args: Any,
+        kwargs: dict[str, Any],
+    ) -> Any:
+        """Repeats a call in backward, which a checkpoint ends by exceptions.
+
+        It stores the tensors of the attempts that failed, too.
+        """
+        if calls.mode == 'part':  # layers find the steps of their call
+            return own(*args, **kwargs)
+        edges = edges_of_call(args, kwargs)
+        for steps in calls.failed:
+            statistics = _statistics(self)
+            with (
+                contextlib.suppress(Exception),
+                BlockCall(state, edges, steps),
+            ):
+                own(*args, **kwargs)
+            _restore(statistics)
+        is_whole = calls.mode == 'whole'
+        if is_whole or not _is_served(self, state, args, kwargs):
+            with whole_batch():
+                return own(*args, **kwargs)
+        with BlockCall(state, edges):
+            return own(*args, **kwargs)
 
 
 def _state_of(model: Any, method: str) -> State:
@@ -135,6 +175,11 @@ def _statistics(model: nn.Module) -> list[tuple[Tensor, Tensor]]:
         return []
     norms = (m for m in model.modules() if isinstance(m, BATCH_NORMS))
     return [(x, x.clone()) for m in norms for x in m.buffers()]
+
+
+def _restore(statistics: list[tuple[Tensor, Tensor]]) -> None:
+    for buffer, before in statistics:
+        buffer.copy_(before)
 
 
 def _can_replan(state: State) -> bool:

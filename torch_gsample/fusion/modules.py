@@ -63,10 +63,11 @@ class FusedLayer(Fused):
                 return self.forward(*args, **kwargs)
         if call is not None and call.state is state and not call.in_layer:
             return call.run_layer(module, layer, own, args, kwargs)
-        if call is None and is_in_backward():
+        if call is None and not current.is_whole and is_in_backward():
             models = self._gsample_layer
             again = recomputed(models, module.training, args, kwargs)
             if again is not None:
+                _, layer = self._part_of(again)
                 with again:
                     return again.run_layer(module, layer, own, args, kwargs)
         x: Any = args[0] if args else kwargs.get('x')

@@ -3,9 +3,12 @@
 from collections.abc import Callable
 from typing import Any
 
+import torch
+
 from torch_gsample.vertex.capture.dropout import mask_of
 from torch_gsample.vertex.capture.nodes import Node, is_number
 from torch_gsample.vertex.capture.products import COLUMNS
+from torch_gsample.vertex.frontend.conditions import number
 from torch_gsample.vertex.frontend.precision import kernel_dtype
 from torch_gsample.vertex.frontend.values import Value, call
 
@@ -62,6 +65,10 @@ def _div(low: Any, node: Node) -> Value:
 def _same(low: Any, node: Node) -> Value:
     # Operands and results have half precision, intermediate values do not.
     before = node.args[0].dtype
+    if before == torch.bool and node.dtype != torch.bool:
+        return number(low.arg(node, 0), low.tracer.dtype)
+    if not before.is_floating_point and node.dtype.is_floating_point:
+        return low.arg(node, 0)  # integers of conditions are floats here
     if kernel_dtype(node.dtype) != kernel_dtype(before):
         raise node.fail('a dtype conversion at edges')
     return low.arg(node, 0)
@@ -106,6 +113,17 @@ def _masked_fill(low: Any, node: Node) -> Value:
     return call('where', (mask, value, x), {})
 
 
+def _logical(name: str) -> Rule:
+    """Returns the rule of a bitwise operator, of conditions."""
+
+    def rule(low: Any, node: Node) -> Value:
+        if node.dtype != torch.bool:
+            raise node.fail(f'torch.{node.op} of integers')
+        return _plain(name, len(node.args))(low, node)
+
+    return rule
+
+
 def _where(low: Any, node: Node) -> Value:
     if len(node.args) != 3:
         raise node.fail('torch.where with only a condition')
@@ -136,6 +154,7 @@ def _reduced(name: str) -> Rule:
     def rule(low: Any, node: Node) -> Value:
         value = low.whole(node, 0)
         dims = node.args[1] if len(node.args) > 1 else None
+        dims = node.kwargs.get('dim', dims)
         keep = node.rank == node.args[0].rank
         return call(name, (value, _places(node, dims), keep), {})
 
@@ -206,6 +225,10 @@ LOWERED: dict[str, Rule] = {
             *('log1p', 'expm1', 'round', 'floor', 'ceil', 'sign'),
             *('log_sigmoid', 'celu', 'selu'),
         )
+    },
+    **{
+        f'bitwise_{name}': _logical(f'logical_{name}')
+        for name in ('and', 'or', 'not')
     },
     '_prelu_kernel': _prelu,
     'clamp': _clamp,

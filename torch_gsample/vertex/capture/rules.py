@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from torch_gsample.vertex.capture.decomposed import DECOMPOSED
 from torch_gsample.vertex.capture.dropout import native_dropout
 from torch_gsample.vertex.capture.ends import aggregation, end_of, gather
 from torch_gsample.vertex.capture.meta import meta
@@ -44,10 +45,10 @@ VIEWS = frozenset({'view', '_unsafe_view', 'reshape', 'unsqueeze', 'squeeze'})
 #: Operators along dimensions of features: the position of ``dim``.
 REDUCTIONS = {
     **{name: 1 for name in ('sum', 'mean', 'amax', 'amin', 'logsumexp')},
-    **{'linalg_vector_norm': 2, 'norm': 2, 'prod': 1, 'var': 1, 'std': 1},
+    **{'linalg_vector_norm': 2, 'norm': 2, 'prod': 1},
 }
 _ARITHMETIC = frozenset(('add', 'sub', 'rsub', 'mul', 'div'))
-ALONG = {'_softmax': 1, '_log_softmax': 1, 'cumsum': 1, 'flip': 1}
+ALONG = {'cumsum': 1, 'flip': 1}
 
 
 def record(
@@ -113,7 +114,7 @@ class Call:
         if special is not None:
             return special(self)
         if name in REDUCTIONS:
-            return self._reduced()
+            return self.reduced()
         if name in ALONG:
             self.features(self.args[ALONG[name]])
             return self.node(self.args[0].row)
@@ -261,7 +262,8 @@ class Call:
         empty = Node('unused', PARAMETER, (0,), x.dtype)
         return [out, empty, empty]
 
-    def _reduced(self) -> Node:
+    def reduced(self) -> Node:
+        """Records a reduction of features."""
         place = REDUCTIONS[self.name]
         x = self.args[0]
         dims = self.args[place] if len(self.args) > place else None
@@ -363,6 +365,7 @@ _SCATTERS = frozenset(
     {'scatter_add', 'scatter_reduce', 'index_add', 'index_reduce'}
 )
 _SPECIAL: dict[str, Callable[[Call], Any]] = {
+    **DECOMPOSED,
     'native_dropout': native_dropout,
     'native_layer_norm': Call._layer_norm,
     'native_batch_norm': Call._batch_norm,

@@ -106,7 +106,7 @@ def through_cat(call: Any) -> Node | None:
 
     Other operands are divided. None if one cannot be.
     """
-    cats = [x for x in call.args if _is_cat(x)]
+    cats = [x for x in call.args if is_cat(x)]
     if not cats or any(isinstance(x, Node) for x in call.kwargs.values()):
         return None
     parts, dim = cats[0].args
@@ -122,7 +122,8 @@ def through_cat(call: Any) -> Node | None:
     return call.call(aten.cat.default, out, out[0].rank + from_end)
 
 
-def _is_cat(x: Any) -> bool:
+def is_cat(x: Any) -> bool:
+    """Whether a value is a concatenation that a kernel cannot store."""
     return isinstance(x, Node) and x.kind == MIXED and x.op == 'cat'
 
 
@@ -141,7 +142,7 @@ def _cut(
         return [x] * len(widths)
     if x.shape[from_end] == 1:
         return [x] * len(widths)
-    if _is_cat(x):
+    if is_cat(x):
         parts, dim = x.args
         alike = [part.shape[dim] for part in parts] == widths
         if alike and dim - x.rank == from_end:
@@ -155,28 +156,36 @@ def _cut(
 
 
 def reduced_cat(call: Any, dims: list[int]) -> Node | None:
-    """Returns the sum or mean of a concatenation, part by part.
+    """Returns a reduction of a concatenation, part by part.
 
     Args:
         call (Call): The reduction, whose first argument is the value.
         dims (List[int]): The reduced dimensions.
     """
     x = call.args[0]
-    if not _is_cat(x) or call.name not in ('sum', 'mean'):
+    joins = _JOINS.get(call.name)
+    if not is_cat(x) or joins is None:
         return None
-    if call.kwargs.get('dtype') is not None:
+    if call.kwargs.get('dtype') is not None or x.args[1] not in dims:
         return None
-    parts, dim = x.args
-    if dim not in dims:
-        return None
-    rest = {'dim': dims, 'keepdim': call.meta().dim() == x.rank}
+    func, join = joins
+    keep = call.meta().dim() == x.rank
     total = None
-    for part in parts:
-        one = call.call(aten.sum.dim_IntList, part, **rest)
-        total = (
-            one if total is None else call.call(aten.add.Tensor, total, one)
-        )
+    for part in x.args[0]:
+        one = call.call(func, part, dims, keep)
+        total = one if total is None else call.call(join, total, one)
     if call.name == 'mean':
         count = prod(x.shape[d] for d in dims)
         total = call.call(aten.div.Tensor, total, count)
     return total
+
+
+#: Reductions of parts, and how their results are joined.
+_JOINS = {
+    **{
+        name: (aten.sum.dim_IntList, aten.add.Tensor)
+        for name in ('sum', 'mean')
+    },
+    'amax': (aten.amax.default, aten.maximum.default),
+    'amin': (aten.amin.default, aten.minimum.default),
+}

@@ -164,6 +164,10 @@ class _Slicer:
             return out
         if x.op == 'view':
             return self._of_view(x, dim)
+        if x.op == 'expand':  # operations broadcast the narrow value
+            narrow: Node = x.args[0]
+            if narrow.rank == x.rank and narrow.shape[dim] == 1:
+                return narrow
         if x.op == 'mm' and dim == 1:
             left, right = x.args
             product: Node = self._call(x.func, left, self._plain(right, 1))

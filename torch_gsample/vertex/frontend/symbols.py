@@ -277,13 +277,7 @@ def _aggregation(tracer: Tracer, name: str) -> Callable[..., Any]:
                 f'write the comprehension inside {name}(...)'
             )
         if not isinstance(item, Value):
-            dtypes = [x.dtype for x in tracer.signature.values()]
-            dtype = next((d for d in dtypes if d.is_floating_point), None)
-            if dtype is None:
-                raise Unsupported(
-                    f'{name} of numbers: no features determine the dtype'
-                )
-            item = Value(tracer, constant(item, dtype), PARAMETER, ())
+            item = Value(tracer, constant(item, tracer.dtype), PARAMETER, ())
         return tracer.aggregate(name, item, True in begun)
 
     return aggregate

@@ -20,6 +20,7 @@ from torch_gsample.codegen.unit import (
     SOURCE,
     operands_of,
 )
+from torch_gsample.vertex.frontend.conditions import number
 from torch_gsample.vertex.frontend.kinds import (
     OUT_EDGE,
     OUT_NEIGHBOR,
@@ -146,6 +147,18 @@ class Tracer:
         self.loops: list[bool] = []
         self._draws = 0
         self._known: dict[Any, Value] = {}
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The dtype of numbers that no features determine."""
+        floats = [
+            kernel_dtype(x.dtype)
+            for x in self.signature.values()
+            if x.dtype.is_floating_point
+        ]
+        if not floats:
+            raise Unsupported('no features determine the dtype of a number')
+        return floats[0]
 
     def feature(self, name: str, kind: str) -> Value:
         """Returns features by name."""
@@ -308,6 +321,7 @@ class Tracer:
             out (bool, optional): Whether a value that is not of edges is
                 aggregated over out-edges.
         """
+        body = number(body, self.dtype)
         if out or body.kind in (OUT_NEIGHBOR, OUT_EDGE):
             return self._nested(op, DESTINATION, body, True)
         if op == 'mean' and body.kind != RELATION and self.group is None:

@@ -15,6 +15,7 @@ from torch_gsample.codegen.expression import (
 )
 from torch_gsample.codegen.operations import OPERATIONS
 from torch_gsample.codegen.unit import PARAMETER
+from torch_gsample.vertex.frontend.conditions import number, promoted
 from torch_gsample.vertex.frontend.kinds import MIXED, joined
 
 
@@ -79,6 +80,8 @@ class Recorder(Protocol):
 
     #: The dimensions of all results.
     shapes: list[Dims]
+    #: The dtype of numbers that no features determine.
+    dtype: Any
 
     def captured(self, tensor: Tensor) -> Value:
         """Returns a parameter that the function holds."""
@@ -222,6 +225,8 @@ def lift(x: Any, like: Value) -> Value:
         return x
     if isinstance(x, (bool, int, float)):
         dtype = torch.bool if isinstance(x, bool) else like.dtype
+        if dtype == torch.bool and not isinstance(x, bool):
+            dtype = like.tracer.dtype
         return Value(like.tracer, constant(x, dtype), PARAMETER, ())
     if isinstance(x, Tensor):
         return like.tracer.captured(x)
@@ -236,7 +241,7 @@ def _lifted(args: tuple) -> list[Value]:
 
 def elementwise(op: str, *args: Any, dtype: torch.dtype | None = None) -> Any:
     """Records an operation on each element."""
-    values = _lifted(args)
+    op, values = promoted(op, _lifted(args))
     floats = {v.dtype for v in values if v.dtype != torch.bool}
     if len(floats) > 1:
         names = ', '.join(sorted(map(str, floats)))
@@ -261,12 +266,10 @@ def _compare(op: str) -> Callable[..., Value]:
 
 def _where(condition: Any, x: Any, y: Any) -> Value:
     like = next(v for v in (x, y, condition) if isinstance(v, Value))
-    if like is condition:
-        raise Unsupported('one of the two branches must be features')
     x, y = lift(x, like), lift(y, like)
     if getattr(condition, 'dtype', torch.bool) != torch.bool:
         raise Unsupported('the condition of torch.where must be a comparison')
-    return elementwise('where', condition, x, y, dtype=like.dtype)
+    return elementwise('where', condition, x, y)
 
 
 def _leaky_relu(x: Any, negative_slope: float = 0.01, **_: Any) -> Value:
@@ -295,6 +298,7 @@ def reduced(
     op: str, x: Value, dim: Any = None, keepdim: bool = False
 ) -> Value:
     """Records the sum or maximum along dimensions of features."""
+    x = number(x, x.tracer.dtype)
     expr, dims = x.expr, list(x.dims)
     for i in _axes(x, dim):
         axis = dims[i]

@@ -58,7 +58,7 @@ def test_columns_are_numbers_categories_and_times(tmp_path, form):
     assert torch.equal(shop.data['item'].num[1:], item.num[1:])
 
 
-def test_what_has_no_edge_is_counted_with_an_example(tmp_path):
+def test_rows_without_edges_are_counted_with_an_example(tmp_path):
     report = in_form('duckdb', tmp_path).report
     assert report['buy.who'] == {
         'edges': 9, 'null': 1, 'dangling': 2,

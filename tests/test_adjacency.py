@@ -130,6 +130,6 @@ def test_a_graph_is_its_own_and_of_another_dtype():
         ),
     ],
 )
-def test_what_is_no_graph_is_named(source, error, text):
+def test_rejects_objects_that_are_not_graphs(source, error, text):
     with pytest.raises(error, match=text):
         read_adjacency('f', 'x', source)

@@ -95,7 +95,7 @@ def step(layers, x, call, num_seeds):
 
 @pytest.mark.parametrize('case', BATCHES)
 @pytest.mark.parametrize('name', LAYERS)
-def test_fused_layers_compute_what_pyg_does_on_the_batch(name, case):
+def test_fused_layers_equal_pyg_on_the_batch(name, case):
     batch = batch_of(**BATCHES[case])
     seeds, more = batch.num_sampled_nodes[0], extra(name, batch)
     if 'real' in str(batch.keys()):
@@ -227,7 +227,7 @@ def test_blocks_are_moved_copied_and_pickled():
     assert blocks != 'Blocks(3)'
 
 
-def test_what_is_known_of_blocks_goes_with_them():
+def test_caches_of_blocks_are_freed_with_them():
     gc.collect()
     before = len(graph_cache._cache._known)
     sample = SparseSample.from_edge_index(graph().edge_index, num_nodes=300)

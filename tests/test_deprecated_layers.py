@@ -63,7 +63,7 @@ CASES = {
 
 
 @pytest.mark.parametrize('name', CASES)
-def test_an_old_name_does_what_it_did(name):
+def test_deprecated_names_still_work(name):
     with pytest.warns(DeprecationWarning, match='is deprecated: use'):
         old = getattr(ops, name)
     call, want = CASES[name]
@@ -71,7 +71,7 @@ def test_an_old_name_does_what_it_did(name):
 
 
 @pytest.mark.parametrize('home', _deprecated.REPLACED['torch_gsample.ops'])
-def test_what_replaces_a_name_is_there(home):
+def test_replacements_of_deprecated_names_exist(home):
     for name, (instead, _) in importlib.import_module(home).NAMES.items():
         attribute = instead.split('(')[0]
         assert operator.attrgetter(attribute)(ops) is not None

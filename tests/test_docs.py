@@ -67,7 +67,7 @@ def test_architecture_names_files_that_exist():
 @pytest.mark.skipif(
     torch.__version__ < '2.13', reason='the text of another Dynamo'
 )
-def test_pages_of_passes_say_what_the_compiler_says():
+def test_pages_of_passes_are_current():
     texts = load('make_pages').pages()
     for path, text in texts.items():
         assert path.read_text() == text, f'{path}: run `make docs-pages`'
@@ -121,7 +121,7 @@ def test_every_public_module_is_in_the_reference():
     assert pages == set(load('make_pages').public_modules()), 'make docs-pages'
 
 
-def test_the_reference_begins_with_what_most_readers_look_for():
+def test_reference_lists_neighbor_loader_and_sampler_first():
     """Its tables list names in the order of ``__all__``."""
     for module, name in (
         (loader, 'NeighborLoader'),

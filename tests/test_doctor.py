@@ -28,7 +28,7 @@ def versions(monkeypatch):
     return other
 
 
-def test_what_is_installed_is_found(capsys):
+def test_doctor_finds_installed_packages(capsys):
     assert cli.main(['doctor']) == 0
     out = capsys.readouterr().out
     assert '(everything)' not in out  # no advice without a problem
@@ -47,7 +47,7 @@ def test_findings_are_json(capsys):
     assert all(f['advice'] for f in found if f['state'] != 'ok')
 
 
-def test_what_is_always_needed_decides_the_status(versions, capsys):
+def test_required_packages_decide_the_exit_status(versions, capsys):
     versions['torch-geometric'] = '2.6.1'
     assert cli.main(['doctor']) == 1
     out = capsys.readouterr().out
@@ -58,7 +58,7 @@ def test_what_is_always_needed_decides_the_status(versions, capsys):
     )
 
 
-def test_what_some_parts_need_does_not(versions, capsys):
+def test_optional_packages_do_not_change_the_exit_status(versions, capsys):
     versions['pyspark'] = None
     assert cli.main(['doctor']) == 0
     assert "(spark)): pip install 'pyspark>=4.1'" in capsys.readouterr().out

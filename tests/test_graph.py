@@ -109,7 +109,7 @@ def test_the_columns_are_checked_when_the_graph_is_made():
             Graph.from_csc(wrong)
 
 
-def test_what_is_known_to_be_valid_is_not_checked_again(monkeypatch):
+def test_valid_columns_are_not_checked_again(monkeypatch):
     graph = hetero()
 
     def fail(*args):

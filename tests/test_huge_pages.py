@@ -53,7 +53,7 @@ def large_pages():
 
 @needs_kernel
 @pytest.mark.usefixtures('large_pages')
-def test_what_was_written_before_moves_to_large_pages():
+def test_written_memory_moves_to_large_pages():
     x = torch.arange(16 << 20, dtype=torch.int32)  # 64 MiB
     before = huge_bytes(x)
     address = x.data_ptr()

@@ -89,7 +89,7 @@ def test_memory_is_given_back_while_the_system_has_little():
     assert in_fresh_process(scarce) > 0.9 * SIZE
 
 
-def test_what_is_available_is_read():
+def test_available_memory_is_read():
     assert memory.is_scarce() in (True, False)
     assert memory._numbers('/proc/meminfo')['MemTotal:'] > 1000
     assert memory._numbers('/proc/no/such/file') == {}

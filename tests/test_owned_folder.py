@@ -142,7 +142,7 @@ def open_files(pid):
 
 
 @pytest.mark.parametrize('name', SIGNALS)
-def test_what_a_kill_leaves_is_freed_or_swept(folder, name):
+def test_leftovers_of_killed_processes_are_removed(folder, name):
     pid = start(folder)
     files, made = open_files(pid), owned(folder)
     os.kill(pid, getattr(signal, name))

@@ -355,7 +355,7 @@ def test_examples_of_docstrings_run(name):
 
 
 @pytest.mark.parametrize('name', MODULES)
-def test_modules_say_what_they_are(name):
+def test_modules_have_docstrings(name):
     assert importlib.import_module(name).__doc__
 
 
@@ -371,7 +371,7 @@ def test_exported_names_are_documented(name):
 @pytest.mark.parametrize(
     'part', sorted(set(LAYERS) - {'_library', 'datasets'})
 )
-def test_public_names_say_what_they_are_for(part):
+def test_public_names_have_docstrings(part):
     """Of data sets only the exported names are public."""
     for path in files_of(part):
         assert not facts_of(path).unsaid, path

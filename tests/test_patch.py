@@ -16,7 +16,7 @@ from tests.samplers import graphs
 from torch_gsample import loader, nn, patch_pyg
 
 
-def test_what_pyg_gives_is_ours_until_it_is_undone():
+def test_patch_replaces_names_of_pyg_until_undone():
     theirs = pyg_loader.NeighborLoader
     patch = patch_pyg()
     try:
@@ -65,7 +65,7 @@ def test_names_that_were_imported_before_are_ours_meanwhile(monkeypatch, name):
     assert user.L is theirs is getattr(pyg_loader, name)
 
 
-def test_what_a_module_changed_itself_stays(monkeypatch):
+def test_undo_keeps_names_changed_by_a_module(monkeypatch):
     user = module_of(
         monkeypatch, 'user', 'from torch_geometric.loader import HGTLoader'
     )
@@ -236,7 +236,7 @@ def test_samples_of_both_directions_go_by_torchs_seed():
     assert sample() == sample()
 
 
-def test_both_directions_take_links_and_refuse_what_pyg_refuses():
+def test_both_directions_accept_and_reject_links_as_pyg():
     data = graphs.homogeneous()
     sampler = both_directions(data, [2])
     inputs = graphs.links([(3, 4), (5, 6)])

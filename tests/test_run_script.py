@@ -108,7 +108,7 @@ for batch in nodes:
 
 
 @pytest.mark.parametrize('shape', SHAPES)
-def test_what_the_scripts_of_pyg_do(shape, script, capsys):
+def test_code_of_pyg_scripts_runs(shape, script, capsys):
     path = script(GRAPH + SHAPES[shape])
     assert cli.main(['run', path]) == 0, capsys.readouterr().err
 

@@ -329,7 +329,7 @@ def test_one_folder_uses_private_parts_of_torch():
 
 
 @pytest.mark.parametrize('name', NAMES)
-def test_torch_has_what_the_package_uses(name):
+def test_private_names_of_torch_exist(name):
     parameters, breaks = NAMES[name]
     parts, at = name.split('.'), 1
     found = torch

@@ -50,7 +50,7 @@ def test_transforms_are_seen():
     assert seen == [(True, True)] * 3
 
 
-def test_loaders_have_what_is_read():
+def test_private_attributes_of_loaders_exist():
     loader = torch.utils.data.DataLoader([1, 2])
     assert torch_private.iterator_of(loader) is None
     assert torch_private.pins_memory(iter(loader)) is False
@@ -149,7 +149,7 @@ class Layer(torch.nn.Module):
             return seeds * self.scale.sum() + values
 
 
-def test_captured_programs_have_what_passes_read():
+def test_private_attributes_of_captured_programs_exist():
     torch._dynamo.reset()
     programs, kept, all_guards = [], [], []
 

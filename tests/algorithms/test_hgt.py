@@ -218,7 +218,7 @@ def test_values_take_no_part():
     assert first == second
 
 
-def test_what_is_isolated_stays_alone():
+def test_isolated_nodes_have_no_edges():
     """A seed without edges, types without seeds, a graph without edges."""
     edges = {('a', 'to', 'b'): [(0, 1)], ('b', 'to', 'b'): []}
     A = matrices(edges, {'a': 2, 'b': 3})

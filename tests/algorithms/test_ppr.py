@@ -63,7 +63,7 @@ def cliques(count, size):
     return undirected(pairs, count * size)
 
 
-def test_ibmb_puts_what_influences_each_other_in_a_batch():
+def test_ibmb_groups_outputs_that_influence_each_other():
     A = cliques(4, 5)
     outputs = torch.arange(20).view(4, 5).T.reshape(-1)  # cliques mixed
     parts = ibmb_partition(outputs, approximate_ppr(A, outputs), 5)

@@ -77,7 +77,7 @@ def test_values_may_be_integers(name):
 
 
 @pytest.mark.parametrize('name', programs())
-def test_layers_are_columns_of_what_they_were_sampled_for(name):
+def test_columns_of_a_layer_are_rows_of_the_next(name):
     layers = programs()[name](A, SEEDS, [4, 5])
     assert torch.equal(layers[0].col_ids, SEEDS)
     assert set(layers[0].row().tolist()) <= set(layers[1].col_ids.tolist())

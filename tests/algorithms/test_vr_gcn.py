@@ -68,7 +68,7 @@ def test_a_state_holds_the_histories():
     assert torch.equal(other.history(1), sampler.history(1))
 
 
-def test_history_keeps_what_was_computed_without_its_gradient():
+def test_history_stores_values_without_gradients():
     sampler = VRGCN(40, [3, 2])
     h = torch.ones(2, 2, requires_grad=True)
     sampler.remember(1, torch.tensor([4, 9]), h * 2)

@@ -56,9 +56,7 @@ def test_rows_are_printed_written_and_drawn(a_peer, tmp_path, capsys):
     assert (folder / 'bench.png').read_bytes()[1:4] == b'PNG'
 
 
-def test_what_was_measured_is_kept_when_it_is_stopped(
-    monkeypatch, tmp_path, capsys
-):
+def test_interrupted_bench_prints_finished_rows(monkeypatch, tmp_path, capsys):
     def stop(*args):
         raise KeyboardInterrupt
 

@@ -68,7 +68,7 @@ def test_programs_of_the_user_are_found(graph, tmp_path, monkeypatch, capsys):
     assert 'nowhere_at_all' in capsys.readouterr().err
 
 
-def test_what_takes_a_graph_and_numbers_is_known():
+def test_explain_lists_programs_of_a_graph_and_numbers():
     assert {'graphsage', 'ladies', 'shadow', 'saint_walk'} <= set(programs())
     for name, program in programs().items():
         assert program is getattr(algorithms, name)

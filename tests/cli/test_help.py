@@ -71,7 +71,7 @@ def test_the_page_names_every_option(name, capsys):
 
 
 @pytest.mark.parametrize(('command', 'shown'), SHOWN)
-def test_the_page_shows_what_is_printed(command, shown, capsys):
+def test_outputs_on_the_page_are_current(command, shown, capsys):
     cli.main(shlex.split(command))
     lines = capsys.readouterr().out.splitlines()
     wanted = shown.splitlines()

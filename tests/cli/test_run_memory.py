@@ -83,6 +83,6 @@ def test_a_script_that_takes_more_is_refused(tmp_path, capsys, room):
     torch.ones(1 << 30, dtype=torch.uint8)
 
 
-def test_a_limit_below_what_python_takes_is_named(tmp_path, capsys):
+def test_memory_below_python_minimum_is_an_error(tmp_path, capsys):
     assert run_script(tmp_path, '100MiB') == 2
     assert "run: '--memory' must be at least" in capsys.readouterr().err

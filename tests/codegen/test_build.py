@@ -259,7 +259,7 @@ def test_a_parent_that_only_the_own_group_may_write_is_trusted(folder):
     assert built().parent == folder
 
 
-def test_the_folder_of_a_link_is_what_is_checked(tmp_path, monkeypatch):
+def test_permissions_of_a_link_target_are_checked(tmp_path, monkeypatch):
     (tmp_path / 'open' / 'kernels').mkdir(parents=True)
     (tmp_path / 'open').chmod(0o777)
     link = tmp_path / 'link'

@@ -52,7 +52,7 @@ def write_array(x):
     ],
     ids=['small', 'large', 'column', 'transposed', 'empty'],
 )
-def test_values_follow_what_is_written_without_a_version(x, write):
+def test_values_follow_writes_without_a_version(x, write):
     doubled = Doubled()
     for _ in range(3):
         before = x._version
@@ -62,7 +62,7 @@ def test_values_follow_what_is_written_without_a_version(x, write):
         assert doubled.cache(x) is doubled.cache(x)
 
 
-def test_values_follow_what_is_written_to_half_of_the_elements():
+def test_values_follow_writes_to_half_of_the_elements():
     x, doubled = torch.zeros(1 << 20), Doubled()
     array = x.numpy()
     for part in (slice(0, None, 2), slice(1, None, 2), slice(1 << 19)):
@@ -71,12 +71,12 @@ def test_values_follow_what_is_written_to_half_of_the_elements():
         assert torch.equal(doubled.cache(x)[0], x * 2)
 
 
-def test_values_of_what_is_not_a_number_are_kept():
+def test_values_of_nan_inputs_are_cached():
     doubled, x = Doubled(), torch.full((3,), torch.nan)
     assert doubled.cache(x) is doubled.cache(x)
 
 
-def test_what_cannot_be_noticed_is_forgotten_by_request():
+def test_forget_drops_values_of_unnoticed_writes():
     doubled, x = Doubled(), torch.zeros(1 << 20)
     doubled.cache(x)
     x.numpy()[12345] = 1
@@ -118,7 +118,7 @@ def test_values_of_inference_serve_training():
     assert doubled.calls == 3
 
 
-def test_what_is_kept_of_pinned_tensors_is_pinned(monkeypatch):
+def test_cached_values_of_pinned_tensors_are_pinned(monkeypatch):
     pinned = []
 
     def pin(tensor):

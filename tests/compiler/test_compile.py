@@ -141,7 +141,7 @@ def compared(program, *args):
 
 
 @pytest.mark.parametrize('program', [two_hops, algorithms.shadow])
-def test_calls_compare_what_may_change(program):
+def test_guards_compare_changeable_values_only(program):
     noted = compared(program, torch.arange(3), (2, 2))
     names = {guard.name for guard in noted}
     assert {'A', 'A.value', 'seeds'} <= names

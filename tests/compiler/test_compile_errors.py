@@ -74,7 +74,7 @@ def line_of(program):
 
 @pytest.mark.parametrize(('program', 'reason', 'advice'), REFUSED)
 @pytest.mark.filterwarnings('ignore:Dynamo does not know how to trace')
-def test_errors_say_where_and_what_to_write(program, reason, advice):
+def test_errors_name_the_line_and_the_fix(program, reason, advice):
     fast = gsample.compile(program)
     with pytest.raises(CompileError) as caught:
         fast(A, torch.arange(5))
@@ -138,7 +138,7 @@ FEW = torch._dynamo.config.patch(recompile_limit=3)
 
 @pytest.mark.parametrize('program', KINDS, ids=lambda p: p.__name__)
 @FEW
-def test_what_is_beyond_the_limit_runs_uncompiled(
+def test_programs_beyond_the_recompile_limit_run_uncompiled(
     program, compilations, recwarn
 ):
     fast, seeds = gsample.compile(program), torch.arange(5)
@@ -153,7 +153,7 @@ def test_what_is_beyond_the_limit_runs_uncompiled(
 
 
 @FEW
-def test_what_was_compiled_is_used_beyond_the_limit():
+def test_compiled_kinds_are_used_beyond_the_recompile_limit():
     def program(A, seeds, k):
         return A[:, seeds].individual_sample(k), torch.compiler.is_compiling()
 

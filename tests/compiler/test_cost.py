@@ -35,7 +35,7 @@ def test_the_faster_candidate_is_kept():
     assert fast.report().startswith('it: fast, measured slow ')
 
 
-def test_processes_that_must_agree_run_what_is_written():
+def test_processes_that_must_agree_run_the_written_layout():
     program = lower(two_ways())
     x = torch.rand(1000)
     with cost.layouts_as_written():
@@ -71,7 +71,7 @@ def test_threads_measure_together():
     assert fast.decisions['it'][0] == 'fast'
 
 
-def test_what_is_written_stays_where_nothing_is_gained(monkeypatch):
+def test_written_layout_stays_without_a_gain(monkeypatch):
     monkeypatch.setattr(cost, '_GAIN', -1.0)
     fast = lower(two_ways())
     for _ in range(8):

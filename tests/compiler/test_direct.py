@@ -100,7 +100,7 @@ def test_calls_with_other_arguments_are_errors_of_python(fast, args, kwargs):
         fast(*args, **kwargs)
 
 
-def test_what_dynamo_drops_is_compiled_again(fast):
+def test_programs_dropped_by_dynamo_are_recompiled(fast):
     assert found(fast, A, SEEDS)
     [direct] = fast._functions.values()
     code = weakref.ref(direct.find((A, SEEDS), {}).__code__)
@@ -190,7 +190,7 @@ def test_whoever_looks_at_frames_sees_these_calls(fast):
     assert seen == [False, True]
 
 
-def test_threads_share_what_was_compiled(fast):
+def test_threads_share_compiled_programs(fast):
     wrong, calls = [], []
 
     def work():

@@ -178,7 +178,7 @@ def test_gradients_pass_a_comparison(name):
     torch.testing.assert_close(*grads)
 
 
-def test_what_is_compared_of_the_graph_is_compared_once():
+def test_comparisons_of_the_graph_run_once():
     program, _, _ = PROGRAMS['order']
     lines = trace(program, A, seeds(9)).text.splitlines()
     [line] = [line for line in lines if 'gsample.match_edges' in line]

@@ -74,7 +74,7 @@ def test_operators_are_predicted_as_layouts_are(fastgcn):
     assert key.predicted == 0
 
 
-def test_gathers_are_predicted_by_what_they_take():
+def test_gathers_are_predicted_by_number_of_rows():
     select = torch.ops.aten.index_select.default
     x, few, many = (torch.empty(n) for n in (1 << 24, 8, 1 << 16))
     taken = [
@@ -133,7 +133,7 @@ def unknown(x):
     return x * 2
 
 
-def test_what_is_not_known_is_listed_with_its_line_and_cost():
+def test_opaque_operators_are_listed_with_line_and_cost():
     def program(A, seeds, count):
         value = unknown(A.value.exp()) + torch.rand(1)
         count.add_(1)
@@ -253,7 +253,7 @@ def test_graphviz_labels_are_quoted(special):
     assert '  n0 -> n1;' in lines
 
 
-def test_what_is_kept_for_a_graph_is_grey(fastgcn):
+def test_values_cached_for_a_graph_are_grey(fastgcn):
     grey = [x for x in fastgcn.to_dot().splitlines() if 'lightgrey' in x]
     assert len(grey) == fastgcn.trace.text.count('\n^')
     assert any('positive_weights' in line for line in grey)

@@ -44,7 +44,7 @@ def sorts(A):
         (sorts, 'wrapped_sort', 2),
     ],
 )
-def test_what_is_no_operator_is_named_with_its_line(
+def test_export_rejects_non_operators_with_their_line(
     function, called, line, tmp_path
 ):
     line += function.__code__.co_firstlineno

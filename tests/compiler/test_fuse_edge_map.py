@@ -52,7 +52,7 @@ def test_rows_and_scalars_are_operands():
     """)
 
 
-def test_what_is_used_twice_is_stored_and_gathers_are_repeated():
+def test_values_used_twice_are_stored_and_gathers_repeated():
     def function(value, row, indices):
         gathered = row.index_select(0, indices)
         shared = value * gathered + 1
@@ -83,7 +83,7 @@ def test_other_work_stays(function):
     assert 'edge_map' not in after(fuse, function, VALUE, INDICES)
 
 
-def test_what_is_changed_in_place_stays():
+def test_values_changed_in_place_are_not_fused():
     def function(x):
         y = x.clone()
         z = y.view(3, 3)
@@ -159,7 +159,7 @@ def test_kernels_of_an_algorithm(name):
         assert expression in out
 
 
-def test_what_is_computed_once_a_graph_is_not_computed_in_each_call():
+def test_invariant_parts_of_an_edge_map_are_hoisted():
     def function(value, weight):
         square = value * 2 + 1
         return (square * weight - 1,)

@@ -131,7 +131,7 @@ def test_a_maximum_that_needs_a_gradient_stays():
     assert 'edge_map_reduce' not in out
 
 
-def test_what_is_changed_in_place_stays():
+def test_values_changed_in_place_are_not_fused():
     def function(value, indices):
         square = value**2
         index = indices.clone()

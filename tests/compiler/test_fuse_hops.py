@@ -133,7 +133,7 @@ def test_hops_of_another_relation_are_left():
     assert 'sample_layers' not in hops(nodes, options=[0, 1, 0])
 
 
-def test_what_is_gathered_of_edges_moves_behind_the_operator():
+def test_gathers_of_edges_move_behind_the_operator():
     out = hops(nodes, between=lambda rows, value: value[rows] * 2)
     lines = out.splitlines()
     at = [i for i, line in enumerate(lines) if 'index.Tensor(value' in line]
@@ -313,7 +313,7 @@ def assert_equal(first, second):
 
 
 @pytest.mark.parametrize('name', LOOPS)
-def test_loops_draw_what_eager_ones_draw(name):
+def test_fused_loops_draw_the_eager_sample(name):
     program = LOOPS[name]
     A = GRAPHS.get(name, graph())
     fast = Captured(program)
@@ -331,7 +331,7 @@ def test_loops_draw_what_eager_ones_draw(name):
 
 
 @pytest.mark.parametrize('name', ['nodes', 'row-sorted', 'unseen'])
-def test_loops_on_rows_draw_what_eager_ones_draw(name):
+def test_fused_loops_on_rows_draw_the_eager_sample(name):
     program, args = LOOPS[name], (A.T, seeds(9))
     assert_equal(run(compiled(program), args, True), run(program, args, True))
 

@@ -171,7 +171,7 @@ def test_a_fault_of_a_pass_is_found(monkeypatch):
         check(Program(lines, ('M1', 'M2')))
 
 
-def test_programs_shrink_to_what_is_needed():
+def test_failing_programs_shrink_to_a_few_lines():
     def holds(program):
         source = repr(program)
         return 'collective_sample' in source and '.sum(' in source

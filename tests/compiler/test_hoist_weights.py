@@ -78,13 +78,13 @@ def test_a_weight_of_values_and_degrees_is_one_of_the_graph():
         lambda x, b, r, degree, seeds: x * degree[seeds].sum(),
     ],
 )
-def test_what_the_graph_does_not_decide_is_left(function):
+def test_values_of_call_inputs_are_not_hoisted(function):
     out = hoisted(function)
     assert 'aten.index_select(value, 0, %' in out
     assert 'float32[9]' not in out
 
 
-def test_what_is_trained_or_changed_in_place_is_left():
+def test_trained_or_mutated_values_are_not_hoisted():
     def in_place(x, *_):
         y = x * 2
         x.view(-1).add_(1)
@@ -181,7 +181,7 @@ def test_a_graph_that_is_changed_in_place_has_other_weights():
     assert not all(map(torch.equal, before, run(program, (A, seeds(9)))))
 
 
-def test_what_each_call_is_given_is_not_computed_for_the_whole_graph():
+def test_arguments_of_a_call_are_not_hoisted():
     def program(A, seeds, x):
         P = A[:, seeds]
         return P.individual_sample(3, P.mul(x, dim=1).values())
@@ -202,7 +202,7 @@ class Module(torch.nn.Module):
         return P.individual_sample(3, P.mul(self.x, dim=1).values())
 
 
-def test_what_belongs_to_a_module_is_not_computed_for_the_whole_graph():
+def test_attributes_of_a_module_are_not_hoisted():
     program = Module()
     fast, texts = kept(program)
     args = A, seeds(9)

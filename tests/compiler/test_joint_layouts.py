@@ -61,7 +61,7 @@ int64[6]
     """)
 
 
-def test_what_is_returned_is_in_the_promised_order():
+def test_results_are_in_the_documented_order():
     def function(indptr, indices, value, rows):
         part = gsample.slice_rows.default(indptr, indices, 4, rows)
         v = aten.index_select.default(value, 0, part[2])
@@ -122,7 +122,7 @@ def test_each_assignment_gives_the_same(first, second, third):
     assert by_row == (first != 'csc')
 
 
-def test_slices_share_what_is_sorted():
+def test_slices_share_one_sorted_graph():
     def function(indptr, indices, value, rows):
         return tuple(
             total
@@ -161,7 +161,7 @@ def test_sums_of_columns_are_in_the_promised_order():
 
 
 @pytest.mark.parametrize('part', [0, 1, 2])
-def test_what_is_changed_in_place_stays_by_column(part):
+def test_slices_changed_in_place_stay_by_column(part):
     def function(indptr, indices, value, rows):
         found = gsample.slice_rows.default(indptr, indices, 4, rows)
         found[part].view(-1).add_(0)

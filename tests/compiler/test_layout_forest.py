@@ -62,7 +62,7 @@ def test_no_assignment_costs_less(forest):
 
 
 @pytest.mark.parametrize('children', [1, 2])
-def test_what_is_made_together_pays_for_one_conversion(children):
+def test_matrices_together_pay_for_one_conversion(children):
     """A greedy choice, matrix by matrix, would never convert."""
     graph = Item('graph', {'csc': 0.0, 'csc>csr': 10.0})
     made = {('csc', 'csc'): 8.0, ('csc>csr', 'csr'): 1.0}

@@ -53,7 +53,7 @@ def test_operations_get_one_form():
     """)
 
 
-def test_what_returns_its_argument_is_it():
+def test_operators_that_return_their_argument_are_removed():
     def function(x, i):
         y = x.contiguous().to(torch.float32).detach()
         return y + x.to(torch.float64), i.to(torch.int64)
@@ -66,7 +66,7 @@ def test_what_returns_its_argument_is_it():
     """)
 
 
-def test_what_has_another_shape_is_kept():
+def test_views_of_another_shape_stay():
     def function(x, y):
         return x.view(-1).view_as(y)
 
@@ -138,7 +138,7 @@ def test_a_function_unlike_the_operator_of_its_name_runs_as_written(program):
     torch.testing.assert_close(compiled(program)(A, ids), expected)
 
 
-def test_what_is_contiguous_is_not_asked_of_unknown_sizes():
+def test_contiguous_of_unknown_sizes_stays():
     def function(A, s):
         return s.view(-1, 1).expand(-1, 2).contiguous()
 
@@ -212,7 +212,7 @@ def test_draws_merge_only_under_one_key_and_number():
 # eliminate_dead ##############################################################
 
 
-def test_what_nobody_uses_goes_but_for_effects():
+def test_dead_code_is_removed_except_effects():
     def function(x, state):
         aten.neg.default(aten.abs.default(x))
         gsample.next_key.default(state)
@@ -306,14 +306,14 @@ def test_degrees_of_an_extract_are_those_of_the_graph():
         {'own': lambda s: {'columns': [s, s]}},
     ],
 )
-def test_what_depends_on_the_extract_is_not_fused(options):
+def test_samplings_that_depend_on_the_extract_are_not_fused(options):
     assert 'cols=' not in fused(**options)
 
 
 # hoist_invariant #############################################################
 
 
-def test_what_depends_on_the_graph_alone_is_marked():
+def test_values_of_the_graph_alone_are_marked_invariant():
     def function(value, indices, seeds):
         square = aten.pow.Tensor_Scalar(value, 2)
         total = aten.index_add.default(
@@ -331,7 +331,7 @@ def test_what_depends_on_the_graph_alone_is_marked():
     """)
 
 
-def test_what_is_changed_in_place_is_not_invariant():
+def test_values_changed_in_place_are_not_invariant():
     def function(value):
         (total := aten.exp.default(value)).view(3, 3).add_(1)
         return total, aten.neg.default(value)

@@ -221,7 +221,7 @@ def divided(A, seeds):
     [truth, compared, listed, halved, divided],
     ids=lambda p: p.__name__,
 )
-def test_what_python_asks_of_lengths_breaks_the_graph(program):
+def test_python_branches_on_lengths_break_the_graph(program):
     fast, graphs = counted(program)
     for size in (5, 9, 0):
         args = A, seeds(size)
@@ -251,7 +251,7 @@ def test_threads_capture_as_well():
     assert len(graphs) == 2
 
 
-def test_other_backends_see_what_they_saw():
+def test_other_backends_are_unchanged():
     before, graphs = counted(unique, eager)
     expected = outcome(before, A, seeds(5))
     broken = len(graphs), sum(counters['graph_break'].values())

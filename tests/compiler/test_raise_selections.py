@@ -92,7 +92,7 @@ def test_each_selection_has_its_own_chain():
     assert 'float32[8]' not in out
 
 
-def test_a_selection_of_selected_values_takes_what_was_raised():
+def test_nested_selections_use_raised_values():
     def function(x, _, begin, chosen):
         y = pick(x.exp(), chosen)
         begin = aten.clamp.default(begin, 0, 4)
@@ -120,7 +120,7 @@ def test_a_selection_of_selected_values_takes_what_was_raised():
     """)
 
 
-def test_what_the_program_gathers_itself_is_gathered_once():
+def test_gathers_of_the_program_are_not_repeated():
     def function(x, row, begin, chosen):
         y = (x * row).exp()
         return [pick(y, chosen), pick(row, chosen)]
@@ -128,7 +128,7 @@ def test_what_the_program_gathers_itself_is_gathered_once():
     assert raised(function).count('index_select') == 3  # edge, value, row
 
 
-def test_what_was_raised_is_left_by_a_second_run():
+def test_second_run_changes_nothing():
     def run(indptr, indices, value, seeds, key):
         sliced = gsample.slice_cols.default(indptr, indices, seeds)
         begin, edge = sliced[0], sliced[2]
@@ -179,7 +179,7 @@ def drawn(begin, weight):
         lambda x, row, begin, i: changed(pick(x.exp(), i)),
     ],
 )
-def test_what_has_other_users_or_no_rows_is_left(function):
+def test_values_with_other_users_or_without_rows_stay(function):
     out = raised(function)
     assert 'aten.index_select(value, 0, %' in out
     assert 'float32[8]' in out

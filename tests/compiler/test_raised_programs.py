@@ -265,7 +265,7 @@ SELECTIONS = st.sampled_from(
 
 @given(st.lists(STEPS, max_size=4), SELECTIONS, st.lists(STEPS, max_size=1))
 @settings(max_examples=8, deadline=None, derandomize=True)
-def test_any_chain_gives_what_it_gives_eagerly(before, selection, then):
+def test_chains_equal_eager_chains(before, selection, then):
     def program(A, seeds):
         P = M = A[:, seeds]
         for step in before:

@@ -77,7 +77,7 @@ def test_others_are_left(function, kept):
     assert kept in rewritten(function)
 
 
-def test_what_is_changed_in_place_is_left():
+def test_ids_changed_in_place_are_not_rewritten():
     def function(ids, *_):
         ids.view(-1).sub_(1)
         return (ids.unique(),)

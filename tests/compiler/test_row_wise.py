@@ -125,7 +125,7 @@ def test_rows_come_from_the_same_rows(names, function):
 
 
 @pytest.mark.parametrize('function', OTHERS)
-def test_what_is_not_by_row_has_no_operands(function):
+def test_non_row_wise_operators_have_no_operands(function):
     assert row_operands(last(function)) == []
 
 
@@ -182,7 +182,7 @@ def test_all_that_torch_tags_as_element_wise_is_by_row():
         assert_by_row(node)
 
 
-def test_what_rounds_alike_and_what_may_be_a_view():
+def test_exact_operators_and_possible_views():
     assert is_exact(last(lambda x, y: x / y))
     assert is_exact(last(lambda x, s: x > s))
     assert is_exact(last(lambda x: x**2))

@@ -160,7 +160,7 @@ def test_rows_that_are_needed_stay(weights, use):
     assert 'unique_nodes' in out
 
 
-def test_what_is_not_finite_elsewhere_is_not_read_there():
+def test_infinite_values_outside_the_extract_are_not_read():
     """0 times infinity is no weight, where a compact program never looks."""
     scale = torch.tensor([float('inf'), 1, 2, 3, float('inf'), 5])
 

@@ -82,7 +82,7 @@ def test_passes_that_were_left_out_stay_out(captured):
     assert 'edge_map_reduce' not in ir_text(program.graph)
 
 
-def test_a_pass_that_fails_leaves_what_was_chosen(captured, monkeypatch):
+def test_failing_pass_leaves_the_chosen_layout(captured, monkeypatch):
     def fail(graph, names):
         graph.erase_node(graph.output_node())
         raise RuntimeError('nothing is fused')

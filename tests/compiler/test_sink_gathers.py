@@ -73,13 +73,13 @@ def test_arithmetic_of_the_graph_comes_before_its_gather():
         lambda x, _: [x[torch.tensor([0, 0, 1])]],  # may be more than before
     ],
 )
-def test_what_does_not_pay_or_not_equal_is_left(function):
+def test_gathers_without_gain_or_equality_stay(function):
     out = sunk(function)
     assert 'aten.index_select(value, 0, %6)' in out
     assert 'float32[9]' not in out
 
 
-def test_what_is_changed_in_place_is_left():
+def test_values_changed_in_place_are_not_sunk():
     def function(x, _):
         y = x**2
         x.view(-1).add_(1)
@@ -133,7 +133,7 @@ def test_weights_of_squares_are_cumulated_for_the_graph():
         torch.testing.assert_close(a, b)
 
 
-def test_degrees_have_a_known_size_and_are_kept_with_what_is_computed():
+def test_values_computed_from_degrees_are_cached():
     def program(A, seeds):
         part = A[:, seeds]
         rank = A.degree(1)[part.edges()[0]] + 1
@@ -150,7 +150,7 @@ def test_degrees_have_a_known_size_and_are_kept_with_what_is_computed():
         assert torch.equal(a, b)
 
 
-def test_what_has_an_unknown_size_is_left():
+def test_gathers_of_unknown_size_stay():
     def program(A, seeds):
         return torch.bincount(A.csc.indices)[seeds] + 1
 

@@ -141,7 +141,7 @@ def test_a_batch_does_not_see_the_others(name, nodes, place):
 CACHED = {}
 
 
-def test_results_do_not_share_what_a_batch_changes():
+def test_batches_do_not_share_memory():
     function, A = together('ladies'), graph()
     first, second = function(A, batches([4, 4]))
     want = [t.clone() for t in tensors(second)]
@@ -318,7 +318,7 @@ def test_other_graphs_and_arguments_run_one_by_one():
             assert_same(got[i], first_layer(C, seeds[i]))
 
 
-def test_what_fails_together_runs_one_by_one():
+def test_failing_super_batches_run_one_by_one():
     def program(A, seeds):  # distinct ids of one batch: -1 is none of a node
         return A[:, seeds].individual_sample(2), (seeds - 1).unique()
 

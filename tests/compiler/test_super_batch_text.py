@@ -159,7 +159,7 @@ def test_a_node_without_a_rule_changes_nothing():
     assert torch.equal(module(VALUE, SEEDS)[0], VALUE[SEEDS].flip(0))
 
 
-def test_what_is_trained_changes_nothing():
+def test_programs_with_trained_values_stay():
     def f(value, seeds):
         return (aten.index_select.default(value, 0, seeds),)
 

@@ -164,7 +164,7 @@ SEEDS = [
 
 
 @pytest.mark.parametrize('name', LOOPS)
-def test_loops_draw_what_eager_ones_draw(name):
+def test_fused_loops_draw_the_eager_sample(name):
     program = LOOPS[name]
     fast = Captured(program)
     fast(A, {'paper': marked(SEEDS[0].clone())})
@@ -318,7 +318,7 @@ def test_other_unions_are_left(first):
     assert 'sample_layers' not in hops(first)
 
 
-def test_types_are_read_from_what_flows():
+def test_types_follow_the_data_flow():
     out = hops(
         lambda s, x, y: torch.cat([s, x]).unique(),
         lambda s, x, y: torch.cat([s, y]).unique(),

@@ -14,9 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
     'source',
     ['cpu/sample_hops.cpp', 'cpu/draws.cpp', 'storage/io_uring.cpp'],
 )
-def test_objects_are_made_again_for_what_the_compiler_reads(
-    source, monkeypatch
-):
+def test_objects_depend_on_every_included_file(source, monkeypatch):
     monkeypatch.setattr('setuptools.setup', lambda **_: None)
     build = runpy.run_path(str(ROOT / 'setup.py'))
     path = ROOT / 'csrc' / source

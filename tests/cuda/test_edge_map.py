@@ -65,7 +65,7 @@ def test_nvrtc_compiles_each_kernel(sources, arch):
 
 @pytest.mark.parametrize('shape', SHAPES)
 @pytest.mark.parametrize('name', ALL)
-def test_kernels_for_a_gpu_compute_what_the_cpu_does(kernels, name, shape):
+def test_gpu_kernels_equal_cpu_kernels(kernels, name, shape):
     for program, operands, num_rows, want in calls(name, shape):
         for kernels.seed in (1, 2):
             with kernels.running():

@@ -70,7 +70,7 @@ def expected():
 
 
 @pytest.mark.parametrize('seed', range(10))
-def test_barriers_and_collectives_do_what_cuda_says(program, seed):
+def test_barriers_and_collectives_follow_cuda(program, seed):
     out = run(program, 'right', seed).stdout
     want = [number for row in expected() for number in row]
     assert list(map(int, out.split())) == want

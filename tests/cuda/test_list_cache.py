@@ -148,7 +148,7 @@ def test_a_pinned_matrix_has_its_own_cache(extension, emulated, monkeypatch):
         SparseSample.from_csc(indptr, indices).pin(-1)
 
 
-def test_rows_of_the_last_layer_are_what_the_graph_has(emulated):
+def test_last_layer_returns_row_ids_of_the_graph(emulated):
     """Which need be no columns."""
     emulated.configure()
     operator = emulated.operator('sample_layers')
@@ -182,7 +182,7 @@ def test_lists_are_chosen_by_their_worth():
     assert choose_lists(indptr, 4, met, 10**6).tolist() == [0, 1, 3]
 
 
-def test_samplers_count_what_they_read(extension, driver, monkeypatch):
+def test_samplers_count_their_reads(extension, driver, monkeypatch):
     monkeypatch.setattr(
         'torch_gsample.samplers.neighbor.node_wise.read_device',
         lambda *_: 'cuda',

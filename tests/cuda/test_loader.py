@@ -216,7 +216,7 @@ def test_several_batches_of_links_are_one_call(gpu, calls, edge_type):
     assert calls == [8]
 
 
-def test_what_fails_together_is_sampled_one_by_one(gpu, monkeypatch):
+def test_failing_groups_are_sampled_one_by_one(gpu, monkeypatch):
     def failing(*args, **kwargs):
         raise RuntimeError('no memory for these')
 

@@ -15,9 +15,9 @@ from tests.fresh import Run
 HERE = Path(__file__).parent
 #: Tests of what has no operator of its own: generated kernels, whole programs.
 OTHERS = [
-    'test_edge_map.py::test_kernels_for_a_gpu_compute_what_the_cpu_does',
+    'test_edge_map.py::test_gpu_kernels_equal_cpu_kernels',
     'test_edge_map.py::test_passes_make_the_same_kernels_on_a_gpu',
-    'test_vertex_map.py::test_kernels_for_a_gpu_compute_what_the_cpu_does',
+    'test_vertex_map.py::test_gpu_kernels_equal_cpu_kernels',
     'test_vertex_map.py::test_programs_run_on_a_gpu',
     'test_vertex_map.py::test_programs_are_trained_where_their_graph_is',
     'test_hubs.py::test_hubs_in_pieces_have_the_bits_of_the_cpu',

@@ -54,7 +54,7 @@ def test_children_of_a_process_that_hangs_end_with_it(stage, tmp_path):
     assert not file.exists()
 
 
-def test_what_a_process_printed_is_kept_where_it_failed(stage):
+def test_output_of_a_failed_process_is_recorded(stage):
     stage.run('it', [sys.executable, '-c', '1 / 0'], 30)
     assert 'ZeroDivisionError' in stage.records[0]['text']
 

@@ -145,7 +145,7 @@ def test_nvrtc_compiles_each_kernel(sources, arch):
     assert_nvrtc_compiles(sources, arch)
 
 
-def test_kernels_for_a_gpu_compute_what_the_cpu_does(kernels, recorded):
+def test_gpu_kernels_equal_cpu_kernels(kernels, recorded):
     for name, found in recorded.items():
         assert len(found) >= 2, name
         for fused, made, operands, want in found:

@@ -7,7 +7,7 @@ from torch_gsample.datasets import write_debian_database
 from torch_gsample.relational import from_tables
 
 
-def test_tables_have_what_their_documentation_says(tmp_path):
+def test_tables_match_their_documentation(tmp_path):
     path = tmp_path / 'debian.duckdb'
     write_debian_database(path)
     tables = from_tables(path)  # its keys are declared

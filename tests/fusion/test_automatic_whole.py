@@ -186,7 +186,7 @@ def test_a_layer_in_a_loop_of_the_script(fusion):
     assert isinstance(conv, FusedModel)
 
 
-def test_what_the_script_has_fused_is_left(fusion):
+def test_models_fused_by_the_script_stay(fusion):
     model, data = OfData(), graph(torch.float32)
     own = fuse(model.inner, min_nodes=0, verbose=False)
     for _ in range(3):

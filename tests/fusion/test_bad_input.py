@@ -83,7 +83,7 @@ def wrapped(kind):
     ],
 )
 @pytest.mark.filterwarnings('ignore::DeprecationWarning')
-def test_what_cannot_be_fused(make, kwargs, error, message):
+def test_fuse_rejects_bad_input(make, kwargs, error, message):
     with pytest.raises(error, match=f'fuse: .*{message}'):
         fuse(make(), **kwargs)
 

@@ -52,7 +52,7 @@ def test_copies_know_the_blocks(how, mode, edge_index):
 
 
 @pytest.mark.parametrize('how', DECAYS)
-def test_what_is_made_of_it_is_plain(how, edge_index):
+def test_results_of_operators_are_plain_tensors(how, edge_index):
     assert type(DECAYS[how](edge_index)) is Tensor
 
 

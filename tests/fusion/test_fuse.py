@@ -141,7 +141,7 @@ def test_a_fused_part_becomes_part_of_the_whole(batch):
     assert 'encoder.convs.0' in fusion.report()
 
 
-def test_report_says_what_was_done(batch, capsys):
+def test_report_lists_fused_layers_and_reasons(batch, capsys):
     model = pyg.Sequential(
         'x, edge_index',
         [
@@ -287,7 +287,7 @@ def test_several_threads_call_a_model(batch):
     assert all(torch.equal(x, out[0]) for x in out)
 
 
-def test_no_thread_sees_what_planning_perturbs(batch, monkeypatch):
+def test_threads_wait_while_one_tries_its_plan(batch, monkeypatch):
     """While one tries its plan, others wait for it."""
     trial, tried = threading.Event(), record._compare
 
@@ -305,7 +305,7 @@ def test_no_thread_sees_what_planning_perturbs(batch, monkeypatch):
 
 
 @pytest.mark.filterwarnings('ignore:fuse. Hand runs on whole batches')
-def test_no_thread_plans_what_another_one_refused(batch, monkeypatch):
+def test_threads_plan_a_refused_batch_once(batch, monkeypatch):
     calls, make_plan = [], fused_model.make_plan
 
     def plan(*args):

@@ -277,7 +277,7 @@ def row(name):
     return f'| `{name}` | no | {reason} |'
 
 
-def test_the_table_of_layers_says_what_is_fused(request):
+def test_table_of_layers_is_current(request):
     names = [name for name in NAMES if name != 'MessagePassing']
     assert set(names) == {*CASES, *OWN, *TYPED, *OTHERS}
     rows = [row(name) for name in names]

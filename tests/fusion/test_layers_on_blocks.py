@@ -126,7 +126,7 @@ def lines(samples):
     return found
 
 
-def test_the_table_of_blocks_says_what_layers_read(lines, request):
+def test_table_of_blocks_is_current(lines, request):
     assert {*NAMES, *MESHES} == {*CASES, *OWN, *TYPED}
     rows = ['| block | layers |', '|---|---|']
     for what in sorted(lines, key=lambda x: (x.startswith('none'), x)):

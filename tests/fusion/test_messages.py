@@ -212,7 +212,7 @@ NAMELESS = Size, Keeps, Outer
 
 
 @pytest.mark.parametrize('kind', NOT_FUSED)
-def test_what_cannot_be_fused_is_left_to_pyg(kind):
+def test_unfusable_layers_run_as_in_pyg(kind):
     theirs = kind()
     ours, capture, fusion = fused(theirs)
     x, edges = given()

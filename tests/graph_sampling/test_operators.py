@@ -60,7 +60,7 @@ def operators(data, fraction, seed, **kwargs):
 
 @pytest.mark.parametrize('keep_isolated', [False, True])
 @pytest.mark.parametrize('fraction', [0, 0.05, 0.5, 1.0])
-def test_operators_give_what_the_reference_gives(fraction, keep_isolated):
+def test_operators_equal_the_reference(fraction, keep_isolated):
     for seed in (0, 7, 2**63 + 5):
         data = small_graph()
         for got, expected in operators(
@@ -111,7 +111,7 @@ def test_a_neighborhood_of_a_few_vertices_has_a_few_edges():
 
 
 @pytest.mark.parametrize('fraction', [0, 0.3, 1.0])
-def test_random_edge_gives_what_the_reference_gives(fraction):
+def test_random_edge_equals_the_reference(fraction):
     data = small_graph()
     for ids in (None, torch.arange(data.num_edges) * 3):
         got = gs.random_edge(data, fraction, seed=5, edge_id=ids)

@@ -170,7 +170,7 @@ def test_fan_outs_or_a_sampler_are_needed(loader):
 
 @pytest.mark.parametrize('loader', LOADERS, ids=name_of)
 @pytest.mark.parametrize('sampler', [3, object(), 1.5])
-def test_what_is_no_sampler_is_named(loader, sampler):
+def test_loaders_reject_other_samplers(loader, sampler):
     text = rf"^{loader.__name__}: 'sampler' must be .*{type(sampler).__name__}"
     with pytest.raises(TypeError, match=text):
         loader(graph(), [2], sampler=sampler)

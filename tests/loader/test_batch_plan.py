@@ -153,7 +153,7 @@ class Foreign(BaseSampler):
 
 
 @pytest.mark.parametrize('name', LEFT)
-def test_what_is_not_plain_is_left_to_pyg(name):
+def test_special_batches_are_built_by_pyg(name):
     loader = LEFT[name]()
     for out in outs(loader):
         assert planned(loader, out) is None

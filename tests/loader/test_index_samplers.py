@@ -72,7 +72,7 @@ def test_samplers_of_indices_are_passed_to_torch(make, num_workers):
     ],
     ids=['random', 'subset', 'imbalanced'],
 )
-def test_with_a_seed_what_samplers_draw_depends_on_it_and_the_epoch(make):
+def test_index_samplers_draw_by_seed_and_epoch(make):
     def epochs(seed, **options):
         loader = loader_of(sampler=make(), seed=seed, **options)
         out = []

@@ -165,7 +165,7 @@ def test_batches_have_the_same_values_with_threads_and_workers():
         assert all(same(values_of(a), values_of(b)) for a, b in pairs)
 
 
-def test_a_thread_gathers_in_advance_what_was_read_of_earlier_batches():
+def test_attributes_read_before_are_gathered_in_advance():
     loader = of_edges()
     assert all(is_late(b[FOLLOWS], 'time') for b in loader)
     for batch in loader:

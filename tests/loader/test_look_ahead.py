@@ -263,7 +263,7 @@ def test_typed_programs_stay_alone():
     assert sampler.look_ahead == 1
 
 
-def test_what_is_not_compiled_is_not_grouped(sizes):
+def test_uncompiled_programs_are_not_grouped(sizes):
     list(loader_of(sage()))
     list(loader_of(sage(**together(1))))
     assert sizes == []
@@ -347,7 +347,7 @@ def test_a_search_draws_nothing_of_torch(monkeypatch):
     assert torch.equal(torch.rand(1), expected)
 
 
-def test_what_was_found_is_kept_where_it_is_compiled_again(monkeypatch):
+def test_recompilation_keeps_the_found_size(monkeypatch):
     sampler = sage(**together('auto'))
     list(searched(sampler, monkeypatch, lambda n: 4 / n))
     assert sampler.look_ahead == 32

@@ -161,7 +161,7 @@ NAMES = {'ids': lambda value: getattr(value, '__name__', None)}
 
 
 @pytest.mark.parametrize('cls', CLASSES, **NAMES)
-def test_what_a_constructor_takes_is_documented(cls):
+def test_arguments_of_constructors_are_documented(cls):
     taken = parameters(cls).keys() - {'program_kwargs'}
     assert documented(cls) <= taken
     assert taken <= documented(cls, linked=True)
@@ -178,7 +178,7 @@ def test_what_a_constructor_takes_is_documented(cls):
     ],
     **NAMES,
 )
-def test_options_are_what_constructors_take(table, cls):
+def test_option_tables_equal_constructor_arguments(table, cls):
     taken = parameters(cls)
     for name, kind in table.__annotations__.items():
         assert taken[name].annotation == kind
@@ -188,7 +188,7 @@ def test_options_are_what_constructors_take(table, cls):
 
 
 @pytest.mark.parametrize(('theirs', 'ours'), patch._OURS.items(), **NAMES)
-def test_constructors_take_what_pygs_take_in_its_order(theirs, ours):
+def test_constructors_have_the_arguments_of_pyg_in_order(theirs, ours):
     expected = parameters(theirs).values()
     for own, other in zip(parameters(ours).values(), expected, strict=False):
         if other.kind is not other.VAR_KEYWORD:
@@ -207,7 +207,7 @@ def test_constructors_take_what_pygs_take_in_its_order(theirs, ours):
     ],
     **NAMES,
 )
-def test_loaders_take_what_their_bases_take(theirs, ours):
+def test_loaders_accept_the_arguments_of_their_bases(theirs, ours):
     own = {'node_sampler', 'link_sampler', 'kwargs'}
     assert parameters(theirs).keys() - own <= parameters(ours).keys()
 
@@ -260,7 +260,7 @@ LOADERS = {
 
 
 @pytest.mark.parametrize('name', LOADERS)
-def test_loaders_take_what_they_document(name):
+def test_loaders_accept_all_documented_arguments(name):
     kwargs = {'seed': 0, 'rank': 1, 'world_size': 2}
     of_torch = {
         'num_workers': 0,
@@ -292,7 +292,7 @@ READY = {
 
 @pytest.mark.parametrize('option', OF_PROGRAM_SAMPLER)
 @pytest.mark.parametrize('name', READY)
-def test_ready_samplers_take_what_they_pass_on(name, option):
+def test_ready_samplers_accept_forwarded_options(name, option):
     data = TYPED if name == 'HGTSampler' else DATA
     kwargs = {option: OF_PROGRAM_SAMPLER[option]}
     getattr(samplers_module, name)(data, READY[name], **kwargs)

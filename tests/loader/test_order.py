@@ -132,7 +132,7 @@ def test_any_part_of_a_long_one_takes_microseconds():
         (1_000_003, 'f127ecb5f92ff9be'),
     ],
 )
-def test_orders_stay_what_they_are(size, want):
+def test_orders_equal_golden_hashes(size, want):
     positions = np.arange(0, size, 101)
     found = Order(12, 3, size).at(positions).astype('<i8')
     assert hashlib.sha256(found.tobytes()).hexdigest()[:16] == want

@@ -377,7 +377,7 @@ def test_pass_trains_with_workers_as_without():
     assert abs(others[-1] - losses[-1]) < 0.05 * losses[0]
 
 
-def test_features_on_disk_are_read_for_what_workers_drew(tmp_path):
+def test_features_on_disk_are_read_for_batches_of_workers(tmp_path):
     module, found = MODULES['PassSampler'], []
     features = {(None, 'x'): FeatureFile.write(tmp_path / 'x', X)}
     store = DiskFeatureStore(features)

@@ -275,7 +275,7 @@ def test_samplers_without_a_seed_are_shared_in_one_order():
         ),
     ],
 )
-def test_what_does_not_fit_is_refused(options, error, message):
+def test_rejects_bad_sharding_options(options, error, message):
     with pytest.raises(error, match=f'NeighborLoader: .*{message}'):
         loader_of(**options)
 

@@ -364,7 +364,7 @@ def test_a_state_of_another_kind_is_refused():
         (lambda s: {**s, 'batch': 1.5}, ValueError, "'batch' of .* .got 1.5"),
     ],
 )
-def test_what_is_no_state_is_refused(change, error, message):
+def test_rejects_bad_states(change, error, message):
     loader = loader_of()
     with pytest.raises(error, match=f'NeighborLoader: .*{message}'):
         loader.load_state_dict(change(loader.state_dict()))

@@ -74,7 +74,7 @@ CASES = {
 
 
 @pytest.mark.parametrize('case', CASES)
-def test_without_its_padding_a_batch_is_what_it_was(case):
+def test_unpadded_batches_equal_plain_batches(case):
     plain, padded = pair(**CASES[case])
     batches = list(padded)
     expected = list(plain)
@@ -162,7 +162,7 @@ def test_choosing_buckets_draws_nothing():
     assert [values(unpadded(batch)) for batch in padded] == expected
 
 
-def test_what_does_not_fit_gets_a_bucket_of_its_own():
+def test_oversized_batches_get_their_own_bucket():
     small = BatchShape({None: (24, 32, 8)}, {None: (80, 8)})
     plain, loader = pair(homogeneous(), static_shapes=[small])
     with pytest.warns(UserWarning, match='did not fit the largest bucket'):
@@ -189,7 +189,7 @@ def test_new_sizes_have_few_values():
     assert zero.grown(zero) == zero
 
 
-def test_stats_say_what_padding_costs():
+def test_stats_report_the_cost_of_padding():
     plain, loader = pair(homogeneous())
     batches = list(plain)
     padded = list(loader)

@@ -201,7 +201,7 @@ def test_batches_of_another_size_begin_in_the_middle():
 
 
 @pytest.mark.parametrize('kind', ['node', 'link'])
-def test_under_pygs_own_loaders_one_warning_says_what_is_lost(kind):
+def test_loaders_of_pyg_give_one_warning(kind):
     sampler = NeighborSampler(DATA, [4, 3], seed=0)
     if kind == 'node':
         loader = pyg_loader.NodeLoader(DATA, sampler, batch_size=20)

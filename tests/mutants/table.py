@@ -293,7 +293,7 @@ COMPILER = [
         'tests/compiler/test_modes.py tests/compiler/test_passes.py',
     ),
     Mutant(
-        'what changes is hoisted',
+        'mutated values are hoisted',
         'torch_gsample/compiler/passes/hoist_invariant.py',
         'invariant = is_of_graph(node) and node not in changed',
         'invariant = is_of_graph(node)',
@@ -301,7 +301,7 @@ COMPILER = [
         'tests/compiler/test_passes.py',
     ),
     Mutant(
-        'what autocast does is hoisted',
+        'casts of autocast are hoisted',
         'torch_gsample/compiler/passes/hoist_invariant.py',
         'and not mode[node][1]',
         'and True',

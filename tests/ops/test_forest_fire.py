@@ -60,7 +60,7 @@ def test_fires_differ_by_key_and_call():
     assert len(fires) == 9
 
 
-def test_a_certain_fire_burns_what_a_walk_can_reach():
+def test_certain_fire_burns_all_reachable_nodes():
     indptr = torch.tensor([0, 2, 3, 3, 4])
     indices = torch.tensor([1, 2, 0, 0])
     burnt = ops.forest_fire(

@@ -101,7 +101,7 @@ def test_subgraphs_of_malformed_graphs_are_refused_or_true():
     assert 100 < refused < 390
 
 
-def test_checks_see_what_is_malformed():
+def test_checks_find_malformed_graphs():
     for seed in TRIALS:
         indptr, indices = malformed_graph(seed)
         fault = torch.ops.gsample.check_csc(indptr, indices, 4).tolist()

@@ -165,7 +165,7 @@ def test_negatives_of_many_nodes_are_uniform():
     assert stats.chisquare(counts.numpy()).pvalue > 0.001
 
 
-def test_saturated_anchors_draw_among_what_is_left():
+def test_saturated_anchors_draw_remaining_nodes():
     # 995 of 1,000 nodes are neighbours: 64 draws will mostly all be edges.
     free = [7, 100, 500, 501, 999]
     edges = neighbors([[v for v in range(1_000) if v not in free]])

@@ -198,7 +198,7 @@ def test_operators_guard_themselves(message):
 
 
 @pytest.mark.parametrize('call', HOSTILE)
-def test_generated_kernels_read_only_what_is_theirs(call):
+def test_generated_kernels_reject_bad_operands(call):
     with pytest.raises(RuntimeError, match='run_kernel: '):
         call()
 

@@ -51,7 +51,7 @@ def freed_above_the_bound():
     return full, memory_of_process('Rss') - base
 
 
-def test_what_is_idle_is_lent_to_the_system():
+def test_idle_outputs_are_lent_to_the_system():
     lent, same, grown = in_fresh_process(lent_and_used_again)
     assert lent >= 0.9 * SIZE
     assert same

@@ -138,7 +138,7 @@ def test_keys_follow_the_seed_of_torch():
     assert len({str(key) for key in draw(1)}) == 5
 
 
-def test_keys_are_what_torch_draws():
+def test_keys_equal_draws_of_torch():
     before = torch.get_rng_state()
     key = ops.next_key()
     torch.set_rng_state(before)

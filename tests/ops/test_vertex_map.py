@@ -30,7 +30,7 @@ def test_a_kernel_is_its_reference(edge_id, order):
 
 
 @pytest.mark.parametrize('call', case.HOSTILE_VERTICES)
-def test_kernels_read_only_what_is_theirs(call):
+def test_kernels_reject_bad_operands(call):
     with pytest.raises(RuntimeError, match='run_kernel: '):
         call()
 

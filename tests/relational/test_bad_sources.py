@@ -93,7 +93,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize('name', WRONG)
-def test_what_is_wrong_is_named_and_leaves_no_folder(tmp_path, name):
+def test_bad_sources_are_named_and_leave_no_folder(tmp_path, name):
     queries, manifest, error, match = WRONG[name]
     path = database(tmp_path / 'a.duckdb', *queries)
     with pytest.raises(error, match=match):
@@ -308,7 +308,7 @@ def test_too_little_memory_for_duckdb_is_named(tmp_path):
         from_tables(path, tables(a={'key': 'k'}), memory_limit=1 << 20)
 
 
-def test_a_limit_of_the_process_counts_what_it_has(tmp_path):
+def test_process_limit_includes_resident_memory(tmp_path):
     """Buffers get the rest, which must suffice for chunks and DuckDB.
 
     DuckDB takes up to 1.3 times its limit.

@@ -160,7 +160,7 @@ TIMES = {
 
 
 @pytest.mark.parametrize('name', TIMES)
-def test_what_is_no_time_is_named_with_its_row(tmp_path, name):
+def test_bad_times_are_named_with_their_row(tmp_path, name):
     kind, values, match = TIMES[name]
     with pytest.raises(ValueError, match=f"column 't' of table 'a' .*{match}"):
         with_times(tmp_path / 'a.duckdb', kind, *values)
@@ -264,7 +264,7 @@ def test_a_file_that_changes_meanwhile_is_an_error(tmp_path, monkeypatch):
     ('name', 'text'),
     [('a.txt', b'no database at all'), ('a.duckdb', b'xxxxxxxxDUCKxxxx' * 9)],
 )
-def test_what_is_no_database_is_an_error(tmp_path, name, text):
+def test_rejects_files_that_are_not_databases(tmp_path, name, text):
     (tmp_path / name).write_bytes(text)
     with pytest.raises((ValueError, OSError), match='from_tables'):
         from_tables(tmp_path / name)

@@ -185,7 +185,7 @@ def test_another_folder_and_the_graph_alone(appended, tmp_path):
     assert disk_samples(graph) == disk_samples(old.graph)
 
 
-def test_readers_keep_what_they_opened_and_refuse_the_rest(appended):
+def test_open_readers_keep_open_files_and_reject_others(appended):
     opened, late = TableFolder(appended), TableFolder(appended)
     rows = torch.arange(300)
     want = opened.values['post'].num[rows]
@@ -374,7 +374,7 @@ def test_times_of_rows_are_read_once_a_folder(appended, monkeypatch):
     assert calls == [1] * 2 * timed
 
 
-def test_the_limit_of_a_process_counts_what_it_has(appended):
+def test_process_limit_includes_resident_memory(appended):
     match = r"at least 6 times 'chunk_bytes' .*, and \d+ that the process has"
     with pytest.raises(ValueError, match=match):
         compact_tables(appended, memory_limit='256MiB', whole_process=True)

@@ -73,7 +73,7 @@ def test_bad_options_are_named(options, error, text):
 
 
 @pytest.mark.parametrize('data', [None, 3, torch.ones(2, 2), (DATA, 3)])
-def test_what_is_no_graph_is_refused(data):
+def test_rejects_data_that_is_not_a_graph(data):
     text = "NeighborSampler: 'data' must be a Data, a Het"
     with pytest.raises(ValueError, match=text):
         NeighborSampler(data, [1])
@@ -130,7 +130,7 @@ def test_malformed_sparse_tensors_are_refused(indptr, indices, error, text):
 
 
 @pytest.mark.parametrize('layout', ['dense', 'coo'])
-def test_other_adjacencies_are_refused_with_what_to_use(layout):
+def test_rejects_other_adjacencies_and_names_an_alternative(layout):
     adj = torch.eye(3) if layout == 'dense' else torch.eye(3).to_sparse()
     with pytest.raises(ValueError, match=r"'adj_t' must be .*sparse_csr"):
         NeighborSampler(Data(adj_t=adj), [1])

@@ -76,7 +76,7 @@ def name_of(value):
     'value', ['last', [1, 2], 2, 1.0, None, torch.ones(2)], ids=str
 )
 @pytest.mark.parametrize(('cls', 'flag'), CASES, ids=name_of)
-def test_what_is_neither_true_nor_false_is_refused(cls, flag, value):
+def test_rejects_flags_that_are_not_bool(cls, flag, value):
     text = f"{cls.__name__}: '{flag}' must be True or False (got {value!r})"
     with pytest.raises(TypeError, match=f'^{re.escape(text)}'):
         FLAGS[cls][0](**{flag: value})
@@ -84,7 +84,7 @@ def test_what_is_neither_true_nor_false_is_refused(cls, flag, value):
 
 @pytest.mark.parametrize('value', [True, 1, np.True_], ids=repr)
 @pytest.mark.parametrize('flag', ['replace', 'disjoint'])
-def test_what_is_true_to_pyg_is_true(flag, value):
+def test_flags_accept_truthy_values_of_pyg(flag, value):
     sampler = NeighborSampler(DATA, [2, 2], seed=0, **{flag: value})
     expected = NeighborSampler(DATA, [2, 2], seed=0, **{flag: True})
     out, same = (

@@ -173,7 +173,7 @@ def test_batches_are_those_of_the_program(make):
     assert passes(make(True, num_workers=2)) == expected
 
 
-def test_workers_that_are_forked_have_what_was_compiled():
+def test_forked_workers_inherit_compiled_programs():
     expected = run(link_loader(False))
     loader = link_loader(True, num_workers=2)
     loader.link_sampler.prepare_workers()

@@ -37,7 +37,7 @@ def test_it_is_a_pyg_sampler():
     assert sampler.is_hetero
 
 
-def test_an_output_is_what_pyg_documents():
+def test_output_follows_the_documentation_of_pyg():
     # 1 -> 0, 2 -> 0, 3 -> 2, 0 -> 3; node 4 is alone.
     data = Data(
         edge_index=torch.tensor([[3, 1, 2, 0], [2, 0, 0, 3]]), num_nodes=5
@@ -222,7 +222,7 @@ def test_unknown_arguments_of_pygs_calls_are_ignored():
     sampler.sample_from_edges(graphs.links([(1, 2)]), some_future_option=1)
 
 
-def test_its_repr_names_what_reproduces_it():
+def test_repr_has_fan_outs_and_seed():
     sampler = NeighborSampler(graphs.homogeneous(), [1, 2], seed=3)
     assert repr(sampler) == 'NeighborSampler([1, 2], seed=3)'
 

@@ -203,7 +203,7 @@ def test_wrong_subgraphs_are_refused(program, text):
 @pytest.mark.parametrize(
     ('program', 'disjoint'), [(shadow, False), (programs.sage, True)]
 )
-def test_what_is_returned_must_be_what_was_announced(program, disjoint):
+def test_disjoint_must_match_the_returned_type(program, disjoint):
     sampler = ProgramSampler(DATA, program, [2], disjoint=disjoint)
     with pytest.raises(TypeError, match="Subgraphs if and only if 'disjoint"):
         sampler.sample_from_nodes(graphs.nodes([3]))

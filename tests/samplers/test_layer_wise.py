@@ -132,7 +132,7 @@ def layers_of(batch):
 
 
 @pytest.mark.parametrize('name', KINDS)
-def test_batches_are_what_the_algorithm_draws_with_their_key(name):
+def test_batches_equal_the_algorithm_with_their_key(name):
     loader = loader_of(sampler_of(name), batch_size=2)
     graph = A if 'pinsage' not in name else A.with_value(None)
     for epoch in range(2):

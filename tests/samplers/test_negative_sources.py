@@ -32,7 +32,7 @@ def by_edge(pairs, sampling, num_pos):
 
 
 @pytest.mark.parametrize('mode', MODES)
-def test_what_pygs_record_says_our_record_says(mode):
+def test_negatives_equal_those_of_the_record_of_pyg(mode):
     args = mode, 3, None, torch.arange(30.0)
     ours, pygs = (
         draw(sampler(), EDGES, cls(*args))

@@ -149,7 +149,7 @@ def nearly_saturated(num_nodes, left):
 
 
 @pytest.mark.parametrize('left', [[7], [0, 150, 199], range(0, 200, 2)])
-def test_true_negatives_are_uniform_over_what_is_left(left):
+def test_true_negatives_are_uniform_over_remaining_nodes(left):
     """Also where all tries of rejection sampling fail."""
     data = nearly_saturated(200, left)
     sampler = NeighborSampler(data, [0], true_negatives=True, seed=0)
@@ -157,7 +157,7 @@ def test_true_negatives_are_uniform_over_what_is_left(left):
     assert_uniform(dst, list(left), 200)
 
 
-def test_true_negatives_go_by_weight_over_what_is_left():
+def test_true_negatives_follow_weights_of_remaining_nodes():
     data = nearly_saturated(200, [3, 5, 8])
     weight = torch.full((200,), 1e6)
     weight[[3, 5, 8]] = torch.tensor([1.0, 2.0, 0.0])

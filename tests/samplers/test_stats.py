@@ -115,7 +115,7 @@ def test_a_copy_in_another_process_begins_at_zero():
 
 
 @pytest.mark.parametrize('workers', [0, 2])
-def test_loaders_count_what_all_workers_make(workers):
+def test_loaders_count_batches_of_all_workers(workers):
     loader = NeighborLoader(
         DATA, [4, 3], batch_size=8, seed=0, num_workers=workers
     )

@@ -78,7 +78,7 @@ def saint(**options):
     return SaintSampler(DATA, **options)
 
 
-def test_saint_induces_what_walks_visit():
+def test_saint_induces_nodes_visited_by_walks():
     out = saint().sample_from_nodes(graphs.nodes([5, 9, 5]))
     assert out.node[:3].tolist() == [5, 9, 5]
     later = out.node.tolist()
@@ -97,7 +97,7 @@ def frontier(**options):
     return SaintSampler(DATA, frontier_steps=12, **({'seed': 0} | options))
 
 
-def test_saint_induces_what_a_frontier_leaves():
+def test_saint_induces_nodes_of_the_frontier_walk():
     out = frontier().sample_from_nodes(graphs.nodes([5, 9]))
     with program_scope(frontier().batch_key(torch.tensor([5, 9]), None)):
         A = SparseSample.from_data(DATA)

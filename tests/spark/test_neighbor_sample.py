@@ -197,7 +197,7 @@ def test_neither_partitions_nor_failures_change_a_sample(
     assert [*died.iterdir()]
 
 
-def test_what_has_no_features_is_named(spark, data, edges, tmp_path):
+def test_write_rejects_nodes_without_features(spark, data, edges, tmp_path):
     sample = neighbor_sample(
         edges, seed_frame(spark, SEEDS), [3], batch_size=4, seed=12
     )

@@ -65,7 +65,7 @@ def local(data, fanouts, **options):
     )
 
 
-def test_what_was_prepared_is_a_graph_on_disk(spark, data, graph):
+def test_prepared_adjacency_is_a_graph_on_disk(spark, data, graph):
     graph.verify()
     assert {*graph.path.iterdir()} == {
         graph.path / name

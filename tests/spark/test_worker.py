@@ -6,7 +6,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 
-def test_what_was_imported_is_not_collected_after_each_task(spark):
+def test_imported_objects_are_frozen_for_garbage_collection(spark):
     """A worker collects garbage then: 85 ms with all objects of torch."""
 
     @F.arrow_udf('bigint')

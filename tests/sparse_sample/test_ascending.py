@@ -69,7 +69,7 @@ def test_columns_that_change_are_sorted_again():
     assert cached_entries() == [None]
 
 
-def test_what_ascends_is_not_copied():
+def test_ascending_lists_are_not_copied():
     graph = unsorted_matrix().T.csc  # sorted by the transposition
     graph = graph.transpose().transpose()
     matrix = SparseSample.from_csr(graph.indptr, graph.indices, num_cols=60)

@@ -181,7 +181,7 @@ def test_values_of_many_edges(dtype, width, threads):
     assert torch.equal(grad, times.view(-1, *[1] * len(width)).expand_as(grad))
 
 
-def test_rows_are_those_of_what_is_stored_not_of_what_is_cached():
+def test_extracts_of_rows_ignore_cached_columns():
     A = case('random', 'csr').matrix
     rows = torch.tensor([4, 0, 2])
     before = A[rows, :], A[rows, [1, 2]]

@@ -7,7 +7,7 @@ from tests.sparse_sample.cases import GRAPHS, case
 from torch_gsample import SparseSample
 
 
-def test_repr_says_what_a_matrix_holds():
+def test_repr_of_a_matrix():
     A = SparseSample.from_coo(torch.tensor([0, 1]), torch.tensor([1, 1]))
     assert repr(A) == 'SparseSample(shape=[2, 2], num_edges=2, csc)'
     value = torch.ones(2, 3, dtype=torch.float64, requires_grad=True)

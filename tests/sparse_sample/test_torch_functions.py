@@ -147,7 +147,7 @@ def test_numbers_of_numpy(c):
         np.ones(2) * c.matrix
 
 
-def test_what_no_matrix_has_is_a_type_error(c):
+def test_unsupported_functions_raise_type_error(c):
     with pytest.raises(TypeError, match='cumsum'):
         torch.cumsum(c.matrix, 0)
     with pytest.raises(TypeError, match='unsupported operand'):

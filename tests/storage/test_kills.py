@@ -6,5 +6,5 @@ from tests.storage import kills
 
 
 @pytest.mark.parametrize('kind', ['sampler', 'sums', 'inference', 'tables'])
-def test_what_a_kill_leaves_is_whole_or_nothing(kind):
+def test_killed_writers_leave_a_complete_result_or_none(kind):
     assert kills.kill(kind, 3) > 0

@@ -210,7 +210,7 @@ def test_a_disk_that_gets_full_loses_no_batch(packed, after, limit):
 
 
 @pytest.mark.parametrize('left', [0, 40_000])
-def test_a_window_takes_what_is_free(packed, left, monkeypatch):
+def test_free_space_bounds_a_window(packed, left, monkeypatch):
     """Free space bounds it; a batch that is too large is not written."""
     monkeypatch.setattr(
         'torch_gsample.storage.packed_window.free_space', lambda _: left

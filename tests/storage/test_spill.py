@@ -119,7 +119,7 @@ def arrays(tmp_path):
 
 
 @pytest.mark.parametrize('limit', LIMITS)
-def test_arrays_are_what_was_written(arrays, limit):
+def test_arrays_equal_written_values(arrays, limit):
     folder = arrays(LIMITS[limit])
     assert torch.equal(folder.open('a'), torch.arange(1_000_000))
     blocks = -(-8_000_000 // BLOCK)

@@ -146,7 +146,7 @@ def test_forms_in_memory_give_one_graph(tmp_path):
     assert all(out == outs[0] for out in outs)
 
 
-def test_a_generator_writes_what_it_draws(tmp_path):
+def test_generators_are_written_completely(tmp_path):
     batches = power_law_edges(300, 9_000, 200, batch_size=700)
     graph = ChunkedGraph.write(
         tmp_path / 'g', batches, num_nodes=300, chunk_bytes=2_000

@@ -199,6 +199,6 @@ def test_aggregations_outside_of_programs():
         lambda v: median(u.x for u in v.innbs) + var(v.x),
     ],
 )
-def test_what_does_not_aggregate_edges_is_refused(write):
+def test_rejects_aggregations_of_other_values(write):
     with pytest.raises(ValueError, match='line'):
         vertex_program(write)(graph(9), x=features(9))

@@ -96,7 +96,7 @@ def test_positions_index_lists_of_edges():
 
 
 @pytest.mark.parametrize('what', [3, (call, [1]), sum])
-def test_what_is_no_function_is_refused(what):
+def test_vertex_program_rejects_non_functions(what):
     with pytest.raises(
         TypeError, match='must decorate a function of a vertex'
     ):

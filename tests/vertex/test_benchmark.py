@@ -58,7 +58,9 @@ def test_every_row_is_measured(vertex, graph, tmp_path):
     assert 'aggregation of 64 features' in page.read_text()
 
 
-def test_what_is_too_large_is_not_tried(vertex, graph, tmp_path, monkeypatch):
+def test_benchmark_skips_runs_larger_than_memory(
+    vertex, graph, tmp_path, monkeypatch
+):
     import vertex_memory
 
     data = vertex.graph_of(graph)

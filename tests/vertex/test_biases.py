@@ -43,7 +43,7 @@ def test_projections_have_the_gradients_of_linear_layers():
     assert torch.autograd.gradgradcheck(run, operands)
 
 
-def test_what_sees_or_changes_a_linear_layer_leaves_it_to_torch():
+def test_hooked_or_changed_linear_layers_run_in_torch():
     x, linear = given()
     assert not added_in_place(x, nn.Linear(IN, OUT, bias=False).double())
     with torch.autocast('cpu', torch.bfloat16):

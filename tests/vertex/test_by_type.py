@@ -131,7 +131,7 @@ def test_types_that_changed_without_a_version_are_others():
     torch.testing.assert_close(after, by_hand(edge_index, given))
 
 
-def test_results_share_no_memory_with_what_is_kept():
+def test_results_share_no_memory_with_the_cache():
     edge_index, given = attended()
     args = [edge_index], given['type'], N, N, 0
     want = [x.tolist() for x in GSAMPLE.vertex_relations(*args)]

@@ -142,7 +142,7 @@ def test_a_graph_without_edges_and_one_without_vertices():
     assert sums(none, h=f['h'][:0], eps=f['eps']).shape == (0, 3)
 
 
-def test_what_is_not_fused_is_left_to_pyg():
+def test_calls_that_are_not_fused_equal_pyg():
     x = torch.randn(N, 3)
     for name, kwargs, call in (
         ('GATConv', {'heads': 2}, {'return_attention_weights': True}),
@@ -308,7 +308,7 @@ def test_without_a_compiler_torch_computes_and_says_so_once(tmp_path):
     assert out.startswith("1 gsample: the compiler 'no-compiler' was")
 
 
-def test_numbers_of_units_do_not_depend_on_what_was_made_before():
+def test_kernel_ids_do_not_depend_on_earlier_kernels():
     """Graphs that Inductor keeps on disk have them."""
     plan = PROGRAMS['gat'].plan(**features('gat'))
     unit, _ = next(iter(plan.units.values()))

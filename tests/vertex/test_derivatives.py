@@ -309,7 +309,7 @@ def test_a_graph_may_be_an_argument_and_a_sample():
 
 
 @check
-def test_what_is_not_mapped_says_so():
+def test_vmap_over_graphs_raises():
     h, w = normal(N, 2), normal(E)
     weighted, graphs = PROGRAMS['weighted'], torch.stack([GRAPH, GRAPH])
     with pytest.raises(NotImplementedError, match=r'weighted: .*over graphs'):
@@ -331,7 +331,7 @@ def test_what_is_not_mapped_says_so():
 
 
 @check
-def test_no_derivative_depends_on_what_a_graph_does_not_have():
+def test_derivatives_are_zero_without_edges_or_a_path():
     """Zero where no edge is, and without a path."""
     h = normal(N, 2)
 
@@ -351,7 +351,7 @@ def test_no_derivative_depends_on_what_a_graph_does_not_have():
 @check
 @pytest.mark.parametrize('kind', ['edges', 'sample', 'block'])
 @pytest.mark.parametrize('name', ['gcn', 'gat', 'sage', 'gin'])
-def test_what_is_kept_with_a_graph_outlives_a_transform(name, kind):
+def test_caches_of_a_graph_survive_transforms(name, kind):
     """A graph is first seen in a transform, then without one."""
     _, ours, _, _ = layer_inputs(name)
     graph = GRAPH.clone()

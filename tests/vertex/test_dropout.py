@@ -192,7 +192,7 @@ def test_draws_are_made_once_a_call():
     assert torch.equal(torch.get_rng_state(), state)
 
 
-def test_a_checkpoint_draws_again_what_it_drew():
+def test_checkpoint_repeats_its_dropout():
     f = features()
     outs = []
     for run in (

@@ -161,7 +161,7 @@ def doubled(v):
 
 
 @pytest.mark.parametrize('program', [of_sources, of_edges, bare, doubled])
-def test_what_is_no_value_of_edges_is_refused(program):
+def test_rejects_outputs_that_are_not_edge_values(program):
     features = {'x': draw(120, 5) if program is of_edges else draw(N, 5)}
     with pytest.raises(ValueError, match=f'{program.name}: line'):
         program(graph(), size=(N, N), **features)

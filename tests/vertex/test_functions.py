@@ -190,7 +190,7 @@ BAD = {
 
 
 @pytest.mark.parametrize('name', BAD)
-def test_errors_say_what_to_write(name):
+def test_errors_name_the_fix(name):
     function, text = BAD[name]
     with pytest.raises(ValueError, match=text):
         program_of(function)(own(), x=torch.ones(N, 3, 5))

@@ -100,7 +100,7 @@ def test_scores_are_computed_in_the_first_pass_only():
         assert text.count('sum_of<') == 1
 
 
-def test_a_pass_keeps_only_what_takes_longer_to_compute_than_to_read():
+def test_only_expensive_values_are_kept():
     def cheap(v):
         x = [u.x * 2.0 for u in v.innbs]
         least = min(x)

@@ -265,7 +265,7 @@ def test_every_layer_is_left_to_pyg_with_a_sample():
 
 
 @pytest.mark.parametrize('name', LEFT)
-def test_what_is_left_to_pyg_takes_a_sample(name):
+def test_layers_that_run_in_pyg_accept_a_sample(name):
     theirs, ours = map(LEFT[name], both(name))
     x, sample = X, SparseSample.from_edge_index(SQUARE, num_nodes=S)
     rest = (TYPES,) if name == 'rgcn blocks' else ()

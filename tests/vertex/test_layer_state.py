@@ -11,7 +11,7 @@ def state(layer):
     return state_of(layer.modules())
 
 
-def test_state_follows_what_a_user_may_change():
+def test_state_follows_changes_of_a_layer():
     layer = pyg.GINConv(nn.Sequential(nn.Linear(2, 2), nn.Dropout(0.1)))
     layer.sizes = [1, 2]
     known = {state(layer)}

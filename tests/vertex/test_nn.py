@@ -128,7 +128,7 @@ def message(self, x_j):
 
 @pytest.mark.parametrize('where', ['class', 'layer'])
 @pytest.mark.parametrize('name', ['sage', 'gin'])
-def test_a_message_of_the_user_is_what_a_layer_computes(name, where):
+def test_layers_call_an_overridden_message(name, where):
     kind, args, kwargs, _ = LAYERS[name]
     outs, x = [], torch.rand(N, F)
     for base in (getattr(pyg, kind), getattr(nn, kind)):

@@ -219,7 +219,7 @@ def test_bad_input(call, error, match):
 
 
 @pytest.mark.parametrize('name', viz.__all__)
-def test_without_matplotlib_an_error_says_what_to_install(name, monkeypatch):
+def test_missing_matplotlib_raises_with_install_command(name, monkeypatch):
     for module in [m for m in sys.modules if m.startswith('matplotlib')]:
         monkeypatch.setitem(sys.modules, module, None)
     monkeypatch.setitem(sys.modules, 'matplotlib', None)

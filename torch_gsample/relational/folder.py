@@ -150,7 +150,8 @@ class TableFolder:
             and not 0 <= int(rows.min()) <= int(rows.max()) < count
         ):
             raise IndexError(
-                f"TableFolder.keys_of: 'rows' must be in [0, {count})"
+                f"TableFolder.keys_of: 'rows' must be in [0, {count}) "
+                f'(got {int(rows.min())} to {int(rows.max())})'
             )
         found = self._look_up(table, {'id': rows.tolist()}, 'key')
         return [key[0] if len(key) == 1 else key for key in found]

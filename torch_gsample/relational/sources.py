@@ -307,7 +307,7 @@ def _open_folder(
     if not files and (others := sorted(p.name for p in folder.iterdir())):
         raise ValueError(
             f'from_tables: folder {folder} must have *.parquet files (it has '
-            f'{others[:20]}); DuckDB writes them of CSV: COPY (FROM '
+            f'{others[:20]}); convert CSV by DuckDB: COPY (FROM '
             "'user.csv') TO 'user.parquet'"
         )
     return _open_parquet(database, files, known)

@@ -70,7 +70,8 @@ class RelationalData:
             int(rows.min()) >= 0 and int(rows.max()) < count
         ):
             raise IndexError(
-                f"RelationalData.keys_of: 'rows' must be in [0, {count})"
+                f"RelationalData.keys_of: 'rows' must be in [0, {count}) "
+                f'(got {int(rows.min())} to {int(rows.max())})'
             )
         taken = columns.take(rows.cpu().numpy())
         values = [column.to_pylist() for column in taken.columns]
@@ -131,10 +132,10 @@ def from_tables(
     Args:
         tables (Path or Dict[str, Path]): A DuckDB or SQLite database; a folder
             of Parquet files, one per table, with an optional
-            ``manifest.json``; or the Parquet file(s) of each table.
+            ``manifest.json``; or a dictionary of Parquet file(s) by table.
         manifest (Dict or Path, optional): The tables to read, with their keys
             and times, instead of the declared ones; see :func:`read_manifest`.
-            A database declares no times. A table for which it names no keys
+            Databases declare no times. A table without keys in the manifest
             has the declared ones.
         memory_limit (int or str, optional): Memory of DuckDB.
         max_categories (int, optional): Text columns with more distinct values

@@ -161,7 +161,7 @@ class SampledBatches:
         system, root = file_system(path)
         if mode == 'errorifexists' and system.exists(root):
             raise FileExistsError(
-                f"write: 'path' must not exist yet, or 'mode' be "
+                f"write: 'path' must not exist, unless 'mode' is "
                 f"'overwrite' (got {path!r})"
             )
         if system.exists(root):

@@ -35,8 +35,8 @@ def encode_graph(graph: Any, kind: str = 'dense') -> EncodedGraph:
     ``GraphFrame(...)``.
 
     Args:
-        graph (GraphFrame or Tuple[DataFrame, DataFrame]): Anything with
-            ``vertices`` and ``edges``, or the two.
+        graph (GraphFrame or Tuple[DataFrame, DataFrame]): A graph with
+            ``vertices`` and ``edges``, or a pair of frames.
         kind (str, optional): See :func:`assign_ids`.
 
     Raises:

@@ -112,8 +112,8 @@ class DiskFeatureStore(FeatureStore):
     ) -> None:
         """Lets loaders prefetch node features of coming batches.
 
-        Our loaders sample batches early and know their rows, so no cache has
-        to guess. Batches are the same under each plan:
+        Our loaders sample batches in advance, so their rows are known.
+        Batches are the same under each plan:
 
         * ``'single'``: each batch reads its rows, sorted and merged.
         * ``'hot'``: the same, with the rows of the highest ``scores`` in
@@ -133,16 +133,16 @@ class DiskFeatureStore(FeatureStore):
                 nodes, checksums and blocks in flight. Delivered batches do not
                 count.
             plan (str, optional): The plan.
-            scores (torch.Tensor or Dict[str, torch.Tensor], optional): How
-                often each node is needed, for example its out-degree,
+            scores (torch.Tensor or Dict[str, torch.Tensor], optional): The
+                expected number of reads of each node, such as its out-degree,
                 ``[num_nodes]`` (by type).
             model (DiskModel, optional): The cost of reads; measured on the
                 largest file if not given.
             max_batches (int, optional): The maximum number of batches of a
                 window.
             scratch (str or Path, optional): A writable folder on a fast disk;
-                without it nothing is packed. All rows and samples of an epoch
-                are written to it once, which wears out SSDs. It holds two
+                required for ``'packed'``, which writes all rows and samples of
+                an epoch to it once. This wears out SSDs. It holds two
                 windows at a time, within the free space. If it is full or
                 fails, another plan reads the batches.
 
@@ -213,9 +213,9 @@ class DiskFeatureStore(FeatureStore):
         """Yields samples, and prefetches the rows of later ones.
 
         Args:
-            samples (Iterable[SamplerOutput]): What a sampler returns.
-            behind (int, optional): How many samples may wait for their
-                features while the next one is requested.
+            samples (Iterable[SamplerOutput]): Outputs of a sampler.
+            behind (int, optional): Maximum number of samples that wait for
+                their features while the next one is requested.
             total (int, optional): The maximum number of samples.
         """
         if self._plan is None:

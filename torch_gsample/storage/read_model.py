@@ -128,8 +128,8 @@ class DiskModel:
         measured.
 
         Args:
-            file (FeatureFile): The file; 64 MiB of it in order and random rows
-                are read six times, in turns, and 256 MiB in large pieces.
+            file (FeatureFile): The file. Reads 64 MiB in order and random
+                rows, six times in turn, and 256 MiB in large pieces.
             seed (int, optional): The seed of random reads.
             scratch (str or Path, optional): A folder; also measures writes of
                 128 MiB to it.

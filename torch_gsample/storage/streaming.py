@@ -161,7 +161,7 @@ class StreamingSampler(DiskSampler):
         input_type: str | None = None,
         input_time: Tensor | None = None,
     ) -> None:
-        """Samples everything that the batches of an epoch may need.
+        """Samples the neighbours of all nodes that an epoch may visit.
 
         Results of all epochs except this and the previous one are removed.
 
@@ -264,7 +264,7 @@ class StreamingSampler(DiskSampler):
     # Sampling ################################################################
 
     def begin_pass(self, epoch: int, inputs: Any) -> None:
-        """Prepares an epoch or waits for that; called by loaders."""
+        """Prepares an epoch, or waits until it is; called by loaders."""
         self.finish_preparing()
         if not isinstance(inputs, NodeSamplerInput):
             return

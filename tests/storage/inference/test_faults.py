@@ -206,7 +206,7 @@ def test_damaged_files_are_named(graph, tmp_path):
     assert os.listdir(tmp_path) == ['x']
 
 
-def test_what_a_kill_left_is_checked(graph, tmp_path):
+def test_files_of_a_killed_run_are_checked(graph, tmp_path):
     model = basic(pyg.GraphSAGE, torch.float32)
 
     def stop():

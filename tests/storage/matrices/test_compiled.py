@@ -19,7 +19,7 @@ COMPILED = {
 
 
 @pytest.mark.parametrize('name', COMPILED)
-def test_compiled_programs_return_what_they_do_in_memory(stored, name):
+def test_compiled_programs_equal_those_in_memory(stored, name):
     A, graph = stored[True]
     program = COMPILED[name]
     B = graph.matrix(cache_bytes=1 << 15)

@@ -16,7 +16,7 @@ from torch_gsample.storage import ChunkedGraph
 
 @pytest.mark.parametrize('weighted', [False, True])
 @pytest.mark.parametrize('name', programs.PROGRAMS)
-def test_programs_return_what_they_do_in_memory(stored, name, weighted):
+def test_programs_equal_those_in_memory(stored, name, weighted):
     A, graph = stored[weighted]
     program = programs.PROGRAMS[name]
     B = graph.matrix(cache_bytes=8 << 12)
@@ -97,7 +97,7 @@ def test_graphs_of_no_edge_or_one(tmp_path, num_edges):
         programs.assert_same(programs.run(program, B, True), want)
 
 
-def test_gradients_flow_to_what_values_are_computed_with(stored):
+def test_gradients_flow_through_computed_values(stored):
     A, graph = stored[True]
     grads = []
     for matrix in (A, graph.matrix()):
@@ -147,7 +147,7 @@ HETERO = {
 
 
 @pytest.mark.parametrize('name', HETERO)
-def test_heterogeneous_programs_return_what_they_do_in_memory(tmp_path, name):
+def test_heterogeneous_programs_equal_those_in_memory(tmp_path, name):
     data = hetero_data()
     graph = ChunkedGraph.write(tmp_path / 'g', data, chunk_bytes=2048)
     graph.write_rows(memory_limit=1 << 28, chunk_bytes=2048)

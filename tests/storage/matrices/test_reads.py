@@ -122,7 +122,7 @@ def test_items_are_those_of_the_file(dense, monkeypatch, kind, group):
     assert (out == want[index]).all()
 
 
-def test_short_holes_are_read_with_what_is_around_them(dense):
+def test_short_gaps_are_read_in_one_request(dense):
     A = dense.matrix(cache_bytes=0)
     stats = A._cols.reads.files()[0].stats
     A._cols.read('neighbor', torch.tensor([5000, 1000]))  # 3 blocks between

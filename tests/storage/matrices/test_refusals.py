@@ -38,7 +38,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize('name', REFUSED)
-def test_what_needs_all_edges_is_refused(stored, name):
+def test_operations_on_all_edges_raise(stored, name):
     A = stored[False][1].matrix()
     with pytest.raises(ValueError, match=rf'{name}.*on disk.*use'):
         REFUSED[name](A)
@@ -141,7 +141,7 @@ def test_a_pickled_matrix_opens_the_files_again(stored):
     programs.assert_same(programs.run(program, B, True), want)
 
 
-def test_a_pickled_extract_has_what_it_reads(stored):
+def test_pickled_extracts_contain_their_edges(stored):
     _A, graph = stored[True]
     part = graph.matrix()[:, programs.SEEDS]  # it keeps the files open
     for made in (part, part.compact(), graph.matrix()[programs.SEEDS, :]):

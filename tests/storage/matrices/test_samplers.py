@@ -228,7 +228,7 @@ def test_a_sampler_of_the_package_reads_no_edges_to_check_them(graph):
         ),
     ],
 )
-def test_what_needs_memory_is_refused(graph, make, match):
+def test_options_that_need_memory_raise(graph, make, match):
     with pytest.raises(ValueError, match=f"'{match}'.*on disk"):
         make(graph)
 

@@ -52,7 +52,7 @@ def test_batches_are_those_of_memory(data, graph, name):
     assert torch.equal(alone[-1].edge_index, want.edge_index)
 
 
-def test_what_needs_rows_says_how_they_are_written(data, tmp_path):
+def test_loaders_without_rows_name_write_rows(data, tmp_path):
     graph = programs.on_disk(tmp_path / 'g', data, False, rows=False)
     for name in ('edge', 'walk'):
         with pytest.raises(ValueError, match='write_rows'):

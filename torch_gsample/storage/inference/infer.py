@@ -43,58 +43,57 @@ def infer(
     progress: bool = False,
     restart: bool = False,
 ) -> FeatureFile | dict[str, FeatureFile]:
-    r"""Computes a model for all nodes of a graph, in bounded memory.
+    r"""Computes a model's outputs for all nodes, in bounded memory.
 
-    Each layer is computed for all nodes before the next one, with all
-    in-edges, as PyG's ``BasicGNN.inference`` does it in memory. What a layer
-    returns is in a file next to the result. A process that is killed leaves
-    these files; a call with the same arguments goes on after the last chunk
-    that is on disk.
+    Layers run one after the other, each for all nodes and with all in-edges,
+    like PyG's ``BasicGNN.inference``. The rows of a layer are written to a
+    file next to the result. After a kill, a call with the same arguments
+    resumes after the last chunk on disk.
 
-    Layers see tiles: some thousands of destinations, and the distinct sources
-    of their in-edges. Tiles depend on the graph and on the widths of rows
-    alone, and each is computed by one thread. So the result has the same bits
-    for any ``memory`` and ``num_threads``, where a layer itself is a function
-    of its arguments.
+    A call of a layer computes a tile: some thousands of destinations, with the
+    distinct sources of their in-edges. Tiles depend only on the graph and the
+    widths of rows, and one thread computes each. So the result has the same
+    bits for any ``memory`` and ``num_threads``, if layers are functions of
+    their arguments.
 
     Args:
         model (torch.nn.Module): The model, in evaluation mode and on the CPU:
-            a :class:`~torch_geometric.nn.models.basic_gnn.BasicGNN`, whose
-            layers are known, a ``ModuleList`` or ``Sequential`` of layers, or
-            any module if ``layers`` are given.
-        graph (ChunkedGraph or Any): The graph, on disk or in memory, as
-            :func:`as_graph` takes it.
+            a :class:`~torch_geometric.nn.models.basic_gnn.BasicGNN`, a
+            ``ModuleList`` or ``Sequential`` of layers, or any module with
+            ``layers``.
+        graph (ChunkedGraph or Any): The graph on disk, or in memory as for
+            :func:`as_graph`.
         features (Any): A row for each node: a :class:`FeatureFile`, tensor,
-            array or ``np.memmap``; a dictionary of these by type of nodes; or
-            a :class:`DiskFeatureStore` that has them as ``'x'``. They are
+            array or ``np.memmap``; a dictionary of these by node type; or
+            a :class:`DiskFeatureStore` with the attribute ``'x'``. Rows are
             converted to the dtype of the parameters.
         out (str or Path): The file of the result, which must not exist; in a
-            graph with types a folder, with a file for each type.
+            graph with types, a folder with a file for each type.
         layers (Iterable[Callable], optional): The layers of a model, one for
             each hop: PyG's layers, ``HeteroConv``, or functions ``layer((
             x_src, x_dst), edge_index)`` that return a row for each
             destination. In a graph with types, functions take dictionaries of
-            both by edge type, and return one by type of nodes; they are called
-            for one type of destinations at a time. Destinations are the first
-            rows of sources of their type. A tuple is a layer and functions
-            of its rows: ``(conv, F.relu)``.
-        edge_features (Any, optional): A row for each edge in the order in
-            which the graph was made: weights or features, in any form that
-            ``features`` may have, in a graph with types a dictionary by edge
-            type. Layers of PyG get them as ``edge_attr`` or ``edge_weight``,
-            functions as one more argument.
-        memory (int or str, optional): The most bytes to use besides arguments
-            that are in memory, in numbers or as ``'512MiB'``.
-        dtype (torch.dtype, optional): Of the result: float32, float16,
-            bfloat16, or int8 with a scale for each row.
-        num_threads (int, optional): Tiles that are computed at a time; fewer
-            if ``memory`` is short. As many as torch has threads by default.
-        disk (DiskModel, optional): What reads cost; measured if not given.
-        direct (bool, optional): Whether to read the files of layers past the
-            page cache, as ``FeatureFile(direct=True)`` does.
+            both by edge type and return one by node type, for one destination
+            type a call. Destinations are the first rows of the sources of
+            their type. A tuple is a layer and functions of its rows:
+            ``(conv, F.relu)``.
+        edge_features (Any, optional): A row for each edge, in the graph's
+            original order: weights or features, in any form of ``features``;
+            in a graph with types, a dictionary by edge type. PyG's layers get
+            them as ``edge_attr`` or ``edge_weight``, functions as a third
+            argument.
+        memory (int or str, optional): Maximum bytes, in addition to arguments
+            in memory: a number or text such as ``'512MiB'``.
+        dtype (torch.dtype, optional): The dtype of the result: float32,
+            float16, bfloat16, or int8 with a scale for each row.
+        num_threads (int, optional): Maximum number of tiles at a time;
+            default: torch's number of threads.
+        disk (DiskModel, optional): The cost of reads; measured if not given.
+        direct (bool, optional): Whether to bypass the page cache for the files
+            of layers, as in ``FeatureFile(direct=True)``.
         progress (bool, optional): Whether to show a progress bar.
-        restart (bool, optional): Whether to remove what a call with other
-            arguments left, and to begin again.
+        restart (bool, optional): Whether to start over, and remove the files
+            of an interrupted call.
 
     Returns:
         FeatureFile or Dict[str, FeatureFile]: The result.
@@ -102,10 +101,10 @@ def infer(
     Raises:
         FileExistsError: If ``out`` exists.
         OSError: If a file cannot be read or written; it names the file.
-        TypeError: If an argument is of another type.
-        ValueError: If an argument breaks a rule that is named, a file is
-            damaged, a node does not fit in memory, or another call left its
-            files.
+        TypeError: If an argument has the wrong type.
+        ValueError: If an argument is invalid, a file is damaged, a node does
+            not fit in memory, or a call with other arguments left its files;
+            the error names the rule.
 
     Example:
         >>> import tempfile

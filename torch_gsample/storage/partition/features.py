@@ -142,7 +142,7 @@ class PartitionedFeatures(FeatureStore):
         """Yields samples whose rows have arrived.
 
         Args:
-            samples (Iterable[SamplerOutput]): What a sampler returns.
+            samples (Iterable[SamplerOutput]): Outputs of a sampler.
             behind (int, optional): How many samples may wait for their
                 features while the next one is requested.
             total (int, optional): The number of samples.

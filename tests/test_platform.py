@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 CSRC = Path(__file__).resolve().parent.parent / 'csrc'
-#: Headers and names that macOS lacks; `make test-compile-other` compiles there.
+#: Headers and names that macOS lacks: see `make test-compile-other`.
 LINUX_ONLY = re.compile(
     r'<linux/|<sched\.h>|<sys/(syscall|auxv)\.h>|\bMADV_(HUGEPAGE|COLLAPSE)\b'
     r'|\bRUSAGE_THREAD\b|\bSYS_\w+'

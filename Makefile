@@ -21,7 +21,7 @@ CUDA_STAGES := build smoke parity bench profile sanitize
 .PHONY: demo test test-fast test-programs test-interop test-sanitize \
 	test-sanitize-address \
 	test-sanitize-thread test-sanitize-kernels test-clients test-cuda test-torch211 \
-	test-aarch64 bench \
+	test-aarch64 test-compile-other bench \
 	lint format docs docs-pages wheel sdist test-wheel test-wheels clean \
 	$(CUDA_STAGES:%=test-cuda-%)
 
@@ -77,6 +77,10 @@ test-torch211: $(VENV)-torch211/dev
 # downloads 3 GB, so outside of CI. docs/testing.md says what it needs.
 test-aarch64: $(VENV)/dev
 	tests/aarch64/run tests/golden tests/ops
+
+# The sources of the CPU for macOS on arm64: compiled, not run.
+test-compile-other: $(VENV)/compile-other
+	PYTHON=$(BIN)/python tests/other/run
 
 # Other projects' tests with our classes in PyG's place, in an environment of
 # its own. CLIENTS has a checkout for each suite; those that
@@ -151,6 +155,10 @@ $(VENV)/package: $(VENV)/torch setup.py pyproject.toml $(SOURCES)
 
 $(VENV)/dev: $(VENV)/package
 	$(INSTALL) --no-build-isolation --editable '.[dev]'
+	touch $@
+
+$(VENV)/compile-other: $(VENV)/torch
+	$(INSTALL) ziglang
 	touch $@
 
 $(VENV)/wheel: $(VENV)/torch

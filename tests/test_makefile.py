@@ -19,6 +19,7 @@ NOT_IN_CI = {
     'demo': 'tests/examples trains the same for two batches',
     'test-aarch64': 'downloads gigabytes, and emulates a processor',
     'test-clients': "runs other projects' tests, from checkouts of them",
+    'test-compile-other': 'compiles for minutes, with a compiler of its own',
     'test-fast': 'runs a part of what test runs',
     'test-sanitize': '.ci/run runs two of its three parts',
     'test-sanitize-thread': 'takes longer than all others',

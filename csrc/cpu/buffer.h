@@ -3,11 +3,12 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include <algorithm>
 #include <new>
 #include <utility>
+
+#include "platform.h"
 
 namespace gsample {
 
@@ -17,18 +18,17 @@ inline void advise_pages(void* data, size_t bytes, int advice) {
   const uintptr_t begin = reinterpret_cast<uintptr_t>(data);
   const uintptr_t first = (begin + kPage - 1) & ~(kPage - 1);
   const uintptr_t last = (begin + bytes) & ~(kPage - 1);
-  if (first < last)  // only a hint: a failure costs speed only
-    (void)madvise(reinterpret_cast<void*>(first), last - first, advice);
+  if (first < last)
+    advise(reinterpret_cast<void*>(first), last - first, advice);
 }
 
 // Requests 2-MiB pages: random access then misses the TLB far less often.
 inline void advise_huge_pages(void* data, size_t bytes) {
-  advise_pages(data, bytes, MADV_HUGEPAGE);
+  advise_pages(data, bytes, kHugePages);
 }
 
 // Moves memory that is already written to such pages, since Linux 6.1.
 inline void collapse_pages(void* data, size_t bytes) {
-  constexpr int kCollapse = 25;  // MADV_COLLAPSE, missing in older headers
   advise_pages(data, bytes, kCollapse);
 }
 

@@ -2,11 +2,10 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
-#include <sched.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <algorithm>
+
+#include "platform.h"
 
 #if defined(GSAMPLE_STD_THREADS)  // ThreadSanitizer cannot see into OpenMP
 #include <stdlib.h>
@@ -14,7 +13,6 @@
 #include <thread>
 #include <vector>
 #else
-#include <sys/resource.h>
 #include <time.h>
 #include <torch/csrc/stable/ops.h>
 
@@ -52,11 +50,7 @@ int max_threads() {
 }
 
 int num_cores() {
-  cpu_set_t cores;  // a machine with more than 1,024 does not fit: it has
-                    // enough
-  if (sched_getaffinity(0, sizeof cores, &cores) != 0)
-    return CPU_SETSIZE;
-  return CPU_COUNT(&cores);
+  return usable_cores();
 }
 
 namespace {
@@ -65,14 +59,6 @@ int64_t nanoseconds(clockid_t clock) {
   timespec time;
   clock_gettime(clock, &time);
   return int64_t{1'000'000'000} * time.tv_sec + time.tv_nsec;
-}
-
-// The number of involuntary context switches of the calling thread. Voluntary
-// waits, as for pages of a mapped file, are not lateness.
-int64_t preemptions() {
-  rusage usage;
-  getrusage(RUSAGE_THREAD, &usage);
-  return usage.ru_nivcsw;
 }
 
 void raise(std::atomic<int64_t>& value, int64_t other) {
@@ -166,7 +152,7 @@ struct PythonSignals {
 
   bool interrupted() const {
     // Python handles signals in its main thread only.
-    if (syscall(SYS_gettid) != getpid())
+    if (!in_main_thread())
       return false;
     if (!is_initialized || !acquire_gil || !release_gil || !check_signals ||
         !clear_error || !is_initialized())
@@ -182,12 +168,17 @@ struct PythonSignals {
 
 }  // namespace
 
+// A number of the calling thread: `pthread_t` is an integer or a pointer.
+static uint64_t thread_number() {
+  return (uint64_t)pthread_self();
+}
+
 Interrupt::Interrupt()
-    : owner_(static_cast<uint64_t>(pthread_self())),
+    : owner_(thread_number()),
       next_(std::chrono::steady_clock::now() + kPollInterval) {}
 
 void Interrupt::poll() {
-  if (stopped() || static_cast<uint64_t>(pthread_self()) != owner_)
+  if (stopped() || thread_number() != owner_)
     return;
   const auto now = std::chrono::steady_clock::now();
   if (now < next_)

@@ -6,6 +6,8 @@ An operator of ATen without a translation must be before or after the kernel.
 from collections.abc import Sequence
 from typing import Any
 
+import torch
+
 from torch_gsample.codegen.expression import constant
 from torch_gsample.codegen.unit import PARAMETER as OF_PROGRAM
 from torch_gsample.vertex.capture.ends import keeps_axes
@@ -86,7 +88,8 @@ class Program:
         if node.op not in LOWERED:
             raise node.fail(f'torch.{node.op} is not supported at edges')
         dtype = kernel_dtype(node.dtype)
-        if dtype.is_floating_point and dtype != self.dtype:
+        is_other = dtype.is_floating_point and dtype != self.dtype
+        if is_other and not _chooses_exactly(node):
             raise node.fail(f'values of {self.dtype} and {dtype} at edges')
         if node.op == 'view' and not keeps_axes(node):
             raise node.fail('torch.view divides or joins features at edges')
@@ -207,3 +210,13 @@ class Lowering:
         if tuple(value.shape) != tuple(want):
             raise node.fail(f'torch.{node.op} of expanded values')
         return value
+
+
+def _chooses_exactly(node: Node) -> bool:
+    """Whether a value is one of two numbers that float32 holds exactly."""
+    return node.op == 'where' and all(
+        isinstance(x, Node)
+        and x.op == 'fill'
+        and torch.tensor(x.args[0], dtype=torch.float32).item() == x.args[0]
+        for x in node.args[1:]
+    )

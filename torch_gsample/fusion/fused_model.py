@@ -106,9 +106,10 @@ class FusedModel(Fused):
         """
         if calls.mode == 'part':  # layers find the steps of their call
             return own(*args, **kwargs)
+        model: Any = self
         edges = edges_of_call(args, kwargs)
         for steps in calls.failed:
-            statistics = _statistics(self)
+            statistics = _statistics(model)
             with (
                 contextlib.suppress(Exception),
                 BlockCall(state, edges, steps),
@@ -116,7 +117,7 @@ class FusedModel(Fused):
                 own(*args, **kwargs)
             _restore(statistics)
         is_whole = calls.mode == 'whole'
-        if is_whole or not _is_served(self, state, args, kwargs):
+        if is_whole or not _is_served(model, state, args, kwargs):
             with whole_batch():
                 return own(*args, **kwargs)
         with BlockCall(state, edges):

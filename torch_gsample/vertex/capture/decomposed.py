@@ -50,7 +50,7 @@ def _deviation(call: Any) -> Node:
     return out if call.name == 'var' else _root(call, out)
 
 
-def _lost(call: Any, x: Node, dims: list[int]) -> int:
+def _lost(call: Any, x: Any, dims: list[int]) -> int:
     if call.meta().dim() == x.rank:
         return 0
     return sum(d < x.row for d in dims)

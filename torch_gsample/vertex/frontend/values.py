@@ -80,8 +80,10 @@ class Recorder(Protocol):
 
     #: The dimensions of all results.
     shapes: list[Dims]
-    #: The dtype of numbers that no features determine.
-    dtype: Any
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The dtype of numbers that no features determine."""
 
     def captured(self, tensor: Tensor) -> Value:
         """Returns a parameter that the function holds."""

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from torch_gsample import ops
+from torch_gsample.ops.has_edges import isin
 from torch_gsample.storage.columns import concat_ranges
 from torch_gsample.storage.matrices.edges import StoredEdges
 
@@ -36,7 +37,7 @@ class Visited:
     def add(self, node: Tensor) -> None:
         """Reads the columns of new nodes."""
         new = node.unique()
-        new = new[~torch.isin(new, self._ids[self._node])]
+        new = new[~isin(new, self._ids[self._node])]
         start = self._edges.pointers[new]
         degree = self._edges.pointers[new + 1] - start
         position = concat_ranges(start, degree)

@@ -61,10 +61,8 @@ def broadcast(a: Dims, b: Dims) -> Dims:
         y = b[i] if -i <= len(b) else None
         if x is not None and y is not None:
             if x.size != y.size:
-                raise Unsupported(
-                    f'features of shapes {shape_of(a)} and '
-                    f'{shape_of(b)} do not match'
-                )
+                both = f'{shape_of(a)} and {shape_of(b)}'
+                raise Unsupported(f'features of shapes {both} do not match')
             x.join(y)
         out.append(y if x is None else x)
     return tuple(out)
@@ -395,8 +393,7 @@ RULES: dict[str, Callable[..., Any]] = {
     'unsqueeze': _unsqueeze,
     'squeeze': _squeeze,
     'getitem': _getitem,
-    'matmul': _matmul,
-    'mm': _matmul,
+    **dict.fromkeys(('matmul', 'mm'), _matmul),
     'linear': _linear,
     'dot': lambda x, y: _sum(x * y, -1),
 }

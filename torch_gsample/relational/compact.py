@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from torch_gsample.owned_folder import owned_folder
+from torch_gsample.owned_folder import owned_folder, remove_leftovers
 from torch_gsample.relational.convert import memory_of
 from torch_gsample.relational.folder import TableFolder
 from torch_gsample.relational.row_files import (
@@ -106,6 +106,8 @@ def _compact(
         name, memory_limit, writing['chunk_bytes'], whole_process
     )
     if to is None and not old.graph.segments.entries:
+        # The old folder, if a process was killed after the exchange.
+        remove_leftovers(path.parent)
         return
     target.parent.mkdir(parents=True, exist_ok=True)
     with owned_folder(target.parent, f'.{target.name}.compact-') as work:

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kPrefetch = 16;  // table accesses in flight
 // With more nodes per id, sorting is faster than a scan over all nodes.
-constexpr int64_t kNodesPerId = 1024;
+constexpr int64_t kNodesPerId = 256;
 
 // Numbers ids by first occurrence: writes the distinct ones and returns their
 // number, or -1.
@@ -164,8 +164,10 @@ int64_t number_ascending(const id_t* id,
     highest = std::max(highest, static_cast<uint64_t>(id[i]));
   if (n > 0 && highest >= static_cast<uint64_t>(num_nodes))
     return -1;
-  if (num_nodes / kNodesPerId <= n)
-    return number_by_bits(id, n, num_nodes, node, local);
+  // The bound of a caller that knows none is far above all ids.
+  const auto bound = static_cast<int64_t>(highest + 1);
+  if (bound / kNodesPerId <= n)
+    return number_by_bits(id, n, bound, node, local);
   if (highest >> 32 == 0 && n >> 32 == 0)
     return number_by_radix(id, n, highest, node, local);
   return number_by_search(id, n, node, local);

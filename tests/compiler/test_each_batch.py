@@ -3,6 +3,7 @@
 import pytest
 import torch
 import torch.nn.functional as F
+from torch_geometric.utils import scatter, softmax
 
 import torch_gsample as gsample
 from tests.compiler.programs import graph
@@ -91,6 +92,36 @@ def pairs(A, seeds):
     return S.individual_sample(2, both)
 
 
+def relabeled(A, seeds):
+    source, target = A[:, seeds].individual_sample(2).coo()
+    node, local, count = torch.cat([seeds, source]).unique(
+        return_inverse=True, return_counts=True
+    )
+    return node, local[len(seeds) :], count[local[target]], local.clone()
+
+
+def attention(A, seeds):
+    S = A[:, seeds]
+    row, col = S.coo()
+    mean = scatter(X[row], col, dim_size=len(seeds), reduce='mean')
+    score = (X[row] * mean[col]).sum(dim=-1)
+    return S.individual_sample(2, softmax(score, col, num_nodes=len(seeds)))
+
+
+def rare_labels(A, seeds):
+    S = A[:, seeds]
+    row, col = S.coo()
+    label = row % 3
+    count = torch.zeros(len(seeds), 3).index_put(
+        (col, label), torch.ones(len(row)), accumulate=True
+    )
+    return S.individual_sample(2, 1 / count[col, label])
+
+
+def every_second(A, seeds):
+    return A[:, seeds[::2]].individual_sample(2)
+
+
 def running(A, seeds):
     S = A[:, seeds]
     total = S.values().cumsum(0)
@@ -110,6 +141,10 @@ PROGRAMS = {
     of_walks: 'random_walk, flatten',
     halves: 'slice',
     pairs: 'stack, matmul',
+    relabeled: None,
+    attention: 'scatter_add',
+    rare_labels: 'index_put, index',
+    every_second: 'slice',
     running: 'cumsum, median',
 }
 

@@ -285,6 +285,35 @@ def parts(node: Node) -> dict[int, Node]:
     }
 
 
+def arguments(node: Node) -> dict[str, Any]:
+    """Returns the arguments of an operator by name, with defaults."""
+    target: Any = node.target
+    given = dict(node.kwargs)
+    names = [a.name for a in schema_of(target).arguments]
+    given.update(zip(names, node.args, strict=False))
+    for argument in schema_of(target).arguments:
+        if argument.name not in given and argument.has_default_value():
+            given[argument.name] = argument.default_value
+    return given
+
+
+def unique_options(node: Node) -> tuple[bool, bool] | None:
+    """Returns whether ``x.unique()`` has inverse positions, and counts.
+
+    None for other calls, and for distinct rows or an order that is not
+    ascending.
+    """
+    if node.op != 'call_method' or node.target != _UNIQUE:
+        return None
+    given = {'sorted': True, 'dim': None} | dict(node.kwargs)
+    order = given.pop('sorted'), given.pop('dim')
+    inverse = given.pop('return_inverse', False)
+    counts = given.pop('return_counts', False)
+    if len(node.args) > 1 or order != (True, None) or given:
+        return None
+    return bool(inverse), bool(counts)
+
+
 def part_of(value: Any, operator: str, number: int) -> Node | None:
     """Returns the operator call whose output of this index a value is."""
     if not isinstance(value, Node) or not is_part(value):

@@ -42,7 +42,9 @@ STRATEGIES = ('uniform', 'last')
 
 def contiguous(value: Tensor) -> Tensor:
     """Returns a contiguous tensor."""
-    return value if value.is_contiguous() else value.contiguous()
+    # A vector of unknown length has a known stride.
+    dense = value.stride(0) == 1 if value.dim() == 1 else value.is_contiguous()
+    return value if dense else value.contiguous()
 
 
 def as_int64(value: Tensor) -> Tensor:

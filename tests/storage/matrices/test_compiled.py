@@ -4,6 +4,7 @@ import pytest
 import torch
 
 import torch_gsample as gsample
+from tests.compiler.programs import trace
 from tests.storage.matrices import programs
 from torch_gsample import algorithms
 from torch_gsample.storage.matrices import scan
@@ -93,3 +94,12 @@ def test_sums_of_a_graph_run_once(stored, monkeypatch):
     assert len(calls) == 1
     want = sums(stored[True][0], programs.SEEDS)
     assert torch.equal(out, want)
+
+
+def test_nodes_that_were_read_are_numbered_without_a_sort(stored):
+    def relabel(A, seeds):
+        row = A[:, seeds].individual_sample(2).coo()[0]
+        return torch.cat([seeds, row]).unique(return_inverse=True)
+
+    B = stored[False][1].matrix()
+    assert '.unique(' not in trace(relabel, B, programs.SEEDS).text

@@ -41,6 +41,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 from torch.fx import Graph, Node
+from torch.fx.node import map_arg
 
 from torch_gsample.compiler.ir import (
     SIZE_OPERATORS,
@@ -109,6 +110,8 @@ def canonicalize(graph: Graph) -> None:
                 graph.erase_node(node)
         elif node.target is ASSERT_SCALAR:
             graph.erase_node(node)
+        elif node.target is torch.Size:
+            _inline_sizes(node)
         elif (same := _equal(node)) is not None:
             node.replace_all_uses_with(same)
             graph.erase_node(node)
@@ -131,6 +134,19 @@ def canonicalize(graph: Graph) -> None:
                         continue
                     _name_operator(new)
                 make_new_value(new, fake, grad)
+
+
+def _inline_sizes(node: Node) -> None:
+    """Passes sizes to a call one by one: operators take no ``torch.Size``."""
+    [sizes] = node.args
+    for user in list(node.users):
+        if user.op != 'output' and not is_part(user):
+            user.args, user.kwargs = map_arg(
+                (user.args, user.kwargs),
+                lambda n: sizes if n is node else n,
+            )
+    if not node.users:
+        node.graph.erase_node(node)
 
 
 def name_own_operators(graph: Graph) -> None:
@@ -217,7 +233,7 @@ def _is_contiguous(value: Tensor) -> bool:
 
 def _name_operator(node: Node) -> None:
     target = node.target
-    if target is torch.unique and len(node.args) == 1 and not node.kwargs:
+    if target is torch.unique and len(node.args) == 1:
         node.op, node.target = 'call_method', 'unique'
         return
     if isinstance(target, OpOverloadPacket):

@@ -19,8 +19,10 @@ After, if ``ids`` are nodes of a graph with 40 nodes::
 
 * Every local id of ``unique_nodes`` occurs, so a mask of those that occur is
   true everywhere.
-* ``unique`` sorts arbitrary integers. Nodes are below a known bound, so they
-  are sorted in linear time.
+* ``unique`` sorts arbitrary integers. Nodes are not negative, and are sorted
+  in linear time. They are rows of a graph, columns that an operator has
+  checked, ``x[x >= 0]``, or results of operators that return nodes. Inverse
+  positions are the local ids, and counts are those of the local ids.
 
 Not when: values are not known to be nodes, the program returns the result of
 the mask, which is a copy, or a tensor is changed in place.
@@ -33,6 +35,7 @@ import torch
 from torch.fx import Graph, Node
 
 from torch_gsample.compiler.ir import (
+    arguments,
     aten,
     example,
     gathered,
@@ -40,13 +43,29 @@ from torch_gsample.compiler.ir import (
     is_part,
     may_change,
     part_of,
+    parts,
     same_size,
+    unique_options,
 )
+from torch_gsample.torch_private import schema_of
 
 _UNIQUE = torch.ops.gsample.unique_nodes.default
 
 #: An upper bound of nodes without information.
 _ANY = 2**62
+
+#: Operators that return the same values.
+_SAME = (
+    aten.to.dtype,
+    aten.reshape.default,
+    aten.view.default,
+    aten.flatten.using_ints,
+)
+
+#: Operators that raise an error for a column outside of the graph.
+_CHECKS = frozenset(
+    {'slice_cols', 'slice_rows', 'sample_columns', 'stored_columns'}
+)
 
 
 def rewrite_unique(graph: Graph) -> None:
@@ -58,15 +77,19 @@ def rewrite_unique(graph: Graph) -> None:
         if _holds_everywhere(node):
             node.replace_all_uses_with(node.args[0])
             graph.erase_node(node)
+    nodes = _Nodes()
     for node in list(graph.nodes):
-        unique = node.op == 'call_method' and node.target == 'unique'
-        if not unique or len(node.args) > 1 or node.kwargs or node in changed:
+        nodes.add(node)
+        options = unique_options(node)
+        if options is None or node in changed:
             continue
         ids: Any = node.args[0]
         if ids in changed or example(ids).dtype != torch.int64:
             continue
-        bound = _bound(ids)
-        if bound is not None and bound < _ANY:
+        if options[0] and example(ids).dim() != 1:
+            continue
+        bound = nodes.bound(ids)
+        if bound is not None:
             _number(graph, node, ids, bound)
 
 
@@ -77,8 +100,12 @@ def _holds_everywhere(node: Node) -> bool:
     if any(user.op == 'output' for user in node.users):
         return False
     args: Any = node.args
-    source, [mask] = args
-    if mask.target is not aten.index_fill.int_Scalar or mask.args[3] is False:
+    source, [mask, *others] = args
+    if (
+        others
+        or mask.target is not aten.index_fill.int_Scalar
+        or mask.args[3] is False
+    ):
         return False
     local = mask.args[2]
     if local.target is aten.to.dtype:
@@ -91,31 +118,63 @@ def _holds_everywhere(node: Node) -> bool:
     return all(same_size(length, number) for length in lengths)
 
 
-def _bound(node: Any) -> int | None:
-    """Returns a known upper bound of non-negative integers."""
-    if gather := gathered(node):
-        return _bound(gather[0])
-    if node.target is aten.index.Tensor:  # by a mask
-        return _bound(node.args[0])
-    if node.target in (aten.to.dtype, aten.reshape.default):
-        return _bound(node.args[0])
-    if node.target is aten.cat.default:
-        bounds = [_bound(part) for part in node.args[0]]
-        known = [bound for bound in bounds if bound is not None]
-        return max(known) if len(known) == len(bounds) else None
-    if not is_part(node) or not is_operator(node.args[0]):
+class _Nodes:
+    """Which values are nodes, by the operators before a node."""
+
+    def __init__(self) -> None:
+        self._known = set[Any]()
+
+    def add(self, node: Node) -> None:
+        """Takes an operator that reads nodes."""
+        if not is_operator(node):
+            return
+        given = arguments(node)
+        self._known.add(given.get('indices'))
+        if is_operator(node, 'sample_layers'):
+            self._known.update(given['seeds'])
+        if schema_of(node.target).name.partition('::')[2] in _CHECKS:
+            self._known.add(given.get('cols'))
+
+    def bound(self, node: Any) -> int | None:
+        """Returns an upper bound of nodes, or None for other integers."""
+        if gather := gathered(node):
+            return self.bound(gather[0])
+        if node.target is aten.index.Tensor:  # by a mask
+            source, [mask, *_] = node.args
+            if mask.target is aten.ge.Scalar and mask.args == (source, 0):
+                return _ANY
+            return self.bound(source)
+        if node.target in _SAME:
+            return self.bound(node.args[0])
+        if node.target is aten.cat.default:
+            bounds = [self.bound(part) for part in node.args[0]]
+            known = [bound for bound in bounds if bound is not None]
+            return max(known) if len(known) == len(bounds) else None
+        if is_operator(node, 'read_edges'):  # neighbors, or ids of edges
+            return _ANY if arguments(node)['array'] < 2 else None
+        if is_part(node):
+            found = self._of_part(*node.args)
+            if found is not None:
+                return found
+        return _ANY if node in self._known else None
+
+    def _of_part(self, call: Any, number: Any) -> int | None:
+        if part_of(call, 'sample_layers', 1):  # the rows of a hop
+            return _ANY
+        if not is_operator(call):
+            return None
+        if is_operator(call, 'unique_nodes') and number == 0:
+            below = call.args[1]
+            if isinstance(below, int) and below < _ANY:
+                return below
+            return self.bound(call.args[0])
+        if is_operator(call, 'slice_cols') and number == 1:
+            return _ANY
+        if is_operator(call, 'positive_weights') and number == 0:
+            return _known(example(call.args[0]).shape[0])
+        if is_operator(call, 'random_walk') and number == 0:
+            return _known(example(call.args[0]).shape[0] - 1)
         return None
-    call, number = node.args
-    if is_operator(call, 'unique_nodes') and number == 0:
-        below = call.args[1]
-        if isinstance(below, int) and below < _ANY:
-            return below
-        return _bound(call.args[0])
-    if is_operator(call, 'positive_weights') and number == 0:
-        return _known(example(call.args[0]).shape[0])
-    if is_operator(call, 'random_walk') and number == 0:
-        return _known(example(call.args[0]).shape[0] - 1)
-    return None
 
 
 def _known(size: Any) -> int | None:
@@ -123,6 +182,9 @@ def _known(size: Any) -> int | None:
 
 
 def _number(graph: Graph, node: Node, ids: Node, bound: int) -> None:
+    """Replaces ``unique``, its inverse positions and its counts."""
+    inverse, counts = unique_options(node) or (False, False)
+    found = example(node)
     with graph.inserting_before(node):
         if example(ids).dim() != 1:
             flat = graph.call_function(aten.reshape.default, (ids, [-1]))
@@ -131,6 +193,18 @@ def _number(graph: Graph, node: Node, ids: Node, bound: int) -> None:
         call = graph.call_function(_UNIQUE, (ids, bound, True))
     local = torch.empty_like(example(ids))
     ptr = local.new_empty(2, dtype=torch.int64)
-    call.meta['example_value'] = example(node), local, ptr
-    node.op, node.target = 'call_function', operator.getitem
-    node.args = (call, 0)
+    if not inverse and not counts:
+        call.meta['example_value'] = found, local, ptr
+        node.op, node.target = 'call_function', operator.getitem
+        node.args = (call, 0)
+        return
+    call.meta['example_value'] = found[0], local, ptr
+    for number, part in parts(node).items():
+        if number < 1 + inverse:
+            part.args = (call, number)
+            continue
+        with graph.inserting_before(part):
+            place = graph.call_function(operator.getitem, (call, 1))
+        place.meta['example_value'] = local
+        part.target, part.args = aten.bincount.default, (place,)
+    graph.erase_node(node)

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch.fx import Node
 
-from torch_gsample.compiler.ir import example, has_only
+from torch_gsample.compiler.ir import arguments, example, has_only
 from torch_gsample.compiler.super_batch import segments
 from torch_gsample.compiler.super_batch.each_batch import each_batch
 from torch_gsample.compiler.super_batch.matrix_rules import (
@@ -15,7 +15,7 @@ from torch_gsample.compiler.super_batch.matrix_rules import (
     parts,
     point_to_edges,
 )
-from torch_gsample.compiler.super_batch.torch_rules import arguments, rule
+from torch_gsample.compiler.super_batch.torch_rules import rule
 from torch_gsample.compiler.super_batch.values import (
     Axis,
     NoRule,

@@ -12,12 +12,12 @@ from torch.fx.node import map_arg
 
 from torch_gsample.compiler.ir import (
     SIZE_OPERATORS,
+    arguments,
     example,
     is_pure,
 )
 from torch_gsample.compiler.super_batch import segments
 from torch_gsample.compiler.super_batch.matrix_rules import parts
-from torch_gsample.compiler.super_batch.torch_rules import arguments
 from torch_gsample.compiler.super_batch.values import (
     Axis,
     NoRule,

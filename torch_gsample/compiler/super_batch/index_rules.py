@@ -4,17 +4,16 @@ import operator
 from typing import Any
 
 import torch
-from torch import Tensor
 from torch.fx import Node
 
-from torch_gsample.compiler.ir import aten, example
-from torch_gsample.compiler.super_batch import segments
-from torch_gsample.compiler.super_batch.torch_rules import (
+from torch_gsample.compiler.ir import (
     arguments,
-    flat,
-    rule,
-    tiled,
+    aten,
+    example,
+    unique_options,
 )
+from torch_gsample.compiler.super_batch import segments
+from torch_gsample.compiler.super_batch.torch_rules import flat, rule, tiled
 from torch_gsample.compiler.super_batch.values import (
     Axis,
     NoRule,
@@ -293,32 +292,37 @@ def _searchsorted(rewrite: Rewrite, node: Node) -> Value:
 
 @rule('unique')
 def _unique(rewrite: Rewrite, node: Node) -> Any:
-    [source] = args_of(node) if len(args_of(node)) == 1 else [None]
-    counts = node.kwargs == {'return_counts': True}
-    if source is None or (node.kwargs and not counts):
-        raise NoRule('it has options other than counts')
+    options = unique_options(node)
+    if options is None:
+        raise NoRule('it has options other than inverse and counts')
+    inverse, counts = options
+    [source] = args_of(node)
     tensor = example(source)
     if tensor.dtype not in (torch.int32, torch.int64):
         raise NoRule('its values are not integers')
     value = flat(rewrite, rewrite.vector(source), tensor)
     found, place = unique_rows(rewrite, value, 2**62, True)
-    distinct = _like(rewrite, found, tensor)
-    if not counts:
-        return distinct
-    counted = rewrite.call(
-        aten.bincount.default,
-        place.node,
-        minlength=rewrite.total(Size(found.axis)),
-        like=rewrite.vector_like(torch.int64),
-    )
-    return Parts((distinct, Value(counted, found.axis)))
+    values = [_like(rewrite, found, tensor.dtype)]
+    if inverse:
+        if tensor.dim() != 1:
+            raise NoRule('its inverse positions have rows of batches')
+        values.append(_like(rewrite, place, torch.int64))
+    if counts:
+        counted = rewrite.call(
+            aten.bincount.default,
+            place.node,
+            minlength=rewrite.total(Size(found.axis)),
+            like=rewrite.vector_like(torch.int64),
+        )
+        values.append(Value(counted, found.axis))
+    return Parts(tuple(values)) if len(values) > 1 else values[0]
 
 
-def _like(rewrite: Rewrite, value: Value, tensor: Tensor) -> Value:
-    if tensor.dtype == torch.int64:
+def _like(rewrite: Rewrite, value: Value, dtype: torch.dtype) -> Value:
+    if example(value.node).dtype == dtype:
         return value
-    like = rewrite.vector_like(tensor.dtype)
-    node = rewrite.call(aten.to.dtype, value.node, tensor.dtype, like=like)
+    like = rewrite.vector_like(dtype)
+    node = rewrite.call(aten.to.dtype, value.node, dtype, like=like)
     return Value(node, value.axis, value.into)
 
 

@@ -6,14 +6,10 @@ from typing import Any
 import torch
 from torch.fx import Node
 
-from torch_gsample.compiler.ir import aten, example
+from torch_gsample.compiler.ir import arguments, aten, example
 from torch_gsample.compiler.super_batch import segments
 from torch_gsample.compiler.super_batch.index_rules import unique_rows
-from torch_gsample.compiler.super_batch.torch_rules import (
-    arguments,
-    pointwise,
-    rule,
-)
+from torch_gsample.compiler.super_batch.torch_rules import pointwise, rule
 from torch_gsample.compiler.super_batch.values import (
     Axis,
     NoRule,

@@ -3,13 +3,9 @@
 import torch
 from torch.fx import Node
 
-from torch_gsample.compiler.ir import aten, example
+from torch_gsample.compiler.ir import arguments, aten, example
 from torch_gsample.compiler.super_batch import segments
-from torch_gsample.compiler.super_batch.torch_rules import (
-    arguments,
-    in_batches,
-    rule,
-)
+from torch_gsample.compiler.super_batch.torch_rules import in_batches, rule
 from torch_gsample.compiler.super_batch.values import (
     NoRule,
     Rewrite,

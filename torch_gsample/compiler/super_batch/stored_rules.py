@@ -9,14 +9,14 @@ from typing import Any
 
 from torch.fx import Node
 
-from torch_gsample.compiler.ir import example
+from torch_gsample.compiler.ir import arguments, example
 from torch_gsample.compiler.super_batch import segments
 from torch_gsample.compiler.super_batch.draw_rules import drawn
 from torch_gsample.compiler.super_batch.matrix_rules import (
     parts,
     point_to_edges,
 )
-from torch_gsample.compiler.super_batch.torch_rules import arguments, rule
+from torch_gsample.compiler.super_batch.torch_rules import rule
 from torch_gsample.compiler.super_batch.values import (
     Parts,
     Rewrite,

@@ -9,7 +9,11 @@ import torch
 from torch import Tensor
 from torch.fx import Node
 
-from torch_gsample.compiler.ir import aten, example
+from torch_gsample.compiler.ir import (
+    arguments,
+    aten,
+    example,
+)
 from torch_gsample.compiler.super_batch import segments
 from torch_gsample.compiler.super_batch.values import (
     Axis,
@@ -42,18 +46,6 @@ def rule_of(target: Any) -> Rule | None:
     if isinstance(target, OpOverload) and target not in RULES:
         return RULES.get(target.name())
     return RULES.get(target)
-
-
-def arguments(node: Node) -> dict[str, Any]:
-    """Returns the arguments of an operator by name, with defaults."""
-    target: Any = node.target
-    given = dict(node.kwargs)
-    names = [a.name for a in schema_of(target).arguments]
-    given.update(zip(names, node.args, strict=False))
-    for argument in schema_of(target).arguments:
-        if argument.name not in given and argument.has_default_value():
-            given[argument.name] = argument.default_value
-    return given
 
 
 # Element by element.

@@ -18,7 +18,7 @@ TORCHES := 2.11.0 2.12.1 2.13.0
 
 CUDA_STAGES := build smoke parity bench profile sanitize
 
-.PHONY: demo test test-fast test-programs test-interop test-sanitize \
+.PHONY: demo test test-slow test-fast test-programs test-interop test-sanitize \
 	test-sanitize-address \
 	test-sanitize-thread test-sanitize-kernels test-clients test-cuda test-torch211 \
 	test-aarch64 test-compile-other bench \
@@ -32,8 +32,12 @@ demo: $(VENV)/package
 # compiles is kept whatever the environment says: it is half of a collection.
 test: export PYTHONDONTWRITEBYTECODE =
 test: $(VENV)/dev
-	$(BIN)/python -m pytest -m 'not interop and not sanitizers' -n 2 \
+	$(BIN)/python -m pytest -m 'not interop and not sanitizers and not slow' -n 2 \
 		--dist loadfile --no-loadscope-reorder
+
+# The tests in tests/slow.txt, which `test` leaves out.
+test-slow: $(VENV)/dev
+	$(BIN)/python -m tests.slow
 
 # The tests of what differs from main, or a selection of two minutes.
 test-fast: $(VENV)/dev

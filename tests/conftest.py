@@ -16,7 +16,7 @@ from hypothesis import settings
 from torch._dynamo import trace_rules
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from tests import process_state
+from tests import process_state, slow
 from torch_gsample.codegen import build
 
 # The same examples in every run: failures are reproducible.
@@ -46,10 +46,10 @@ def pytest_addoption(parser):
     )
 
 
-#: Slow tests come first, so that no process is left alone with one at the end.
-#: Tests that fork come before tests that compile: a small process forks
+#: Long folders come first, so that no process is left alone with one at the
+#: end. Tests that fork come before tests that compile: a small process forks
 #: faster.
-_SLOW = (
+_LONG = (
     'tests/spark/',
     'tests/examples/',
     'tests/loader/',
@@ -62,11 +62,15 @@ _SLOW = (
 
 
 def pytest_collection_modifyitems(items):
-    """Sorts tests by the time of their folders."""
+    """Sorts tests by the time of their folders, and marks slow ones."""
+    names = slow.listed()
+    for item in items:
+        if item.nodeid in names:
+            item.add_marker('slow')
 
     def rank(item):
-        starts = (item.nodeid.startswith(path) for path in _SLOW)
-        return next((i for i, slow in enumerate(starts) if slow), len(_SLOW))
+        starts = (item.nodeid.startswith(path) for path in _LONG)
+        return next((i for i, found in enumerate(starts) if found), len(_LONG))
 
     items.sort(key=rank)
 

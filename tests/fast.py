@@ -14,7 +14,7 @@ import pytest
 TOP = Path(__file__).resolve().parent.parent
 #: About two minutes on two cores.
 SELECTION = ('ops', 'sparse_sample', 'samplers', 'algorithms', 'codegen')
-#: As in the Makefile.
+#: With slow tests.
 MARKERS = 'not interop and not sanitizers'
 #: Tests of files outside the package, by path prefix.
 OTHERS = {

@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parent))  # of picture_style
 
 project = 'torch_gsample'
 author = 'the authors of torch_gsample'
-release = torch_gsample.__version__
+version = release = torch_gsample.__version__
 
 extensions = [
     'myst_parser',
@@ -59,8 +59,8 @@ for _module in (loader, samplers, spark):
     for _name in _module.__all__:
         setattr(_module, _name, getattr(_module, _name))
 
-# Of a page for each name; autosummary looks from the source folder.
-templates_path = ['docs/templates']
+# For autosummary from the source folder, for pages from that of this file.
+templates_path = ['docs/templates', 'templates']
 autodoc_member_order = 'bysource'
 autodoc_typehints = 'none'  # docstrings have them, with shapes
 napoleon_use_rtype = False
@@ -84,6 +84,17 @@ sphinx_gallery_conf = {
 html_theme = 'furo'
 html_static_path = ['site']
 html_css_files = ['site.css']
+html_js_files = ['versions.js']
+html_sidebars = {
+    '**': [
+        'sidebar/brand.html',
+        'sidebar/versions.html',
+        'sidebar/search.html',
+        'sidebar/scroll-start.html',
+        'sidebar/navigation.html',
+        'sidebar/scroll-end.html',
+    ]
+}
 html_search_scorer = 'docs/site/scorer.js'
 html_title = f'torch_gsample {release}'
 html_show_sphinx = False

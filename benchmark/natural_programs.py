@@ -53,11 +53,17 @@ def programs(num_nodes: int) -> dict[str, Callable[[Any, Any], Any]]:
         rows = A[:, seeds].sum(dim=1).topk(256).indices
         return A[:, rows].individual_sample(5)
 
+    def popular(A: Any, seeds: torch.Tensor) -> Any:
+        S = A[:, seeds].individual_sample(20)
+        node, count = S.coo()[0].unique(return_counts=True)
+        return [S, A[:, node[count > 1]].individual_sample(20)]
+
     return {
         'cosine_similarity': similar,
         'isin': without_seeds,
         'walks, induced': around_walks,
         'topk': greatest_rows,
+        'unique, counts': popular,
     }
 
 

@@ -13,7 +13,7 @@ from tests.compiler.golden import (
     gsample,
     text,
 )
-from tests.compiler.programs import graph, seeds, trace, trace_of
+from tests.compiler.programs import compiled, graph, seeds, trace, trace_of
 from torch_gsample.compiler.passes.canonicalize import canonicalize
 from torch_gsample.compiler.passes.eliminate_dead import eliminate_dead
 from torch_gsample.compiler.passes.rewrite_unique import rewrite_unique
@@ -91,6 +91,21 @@ def test_seeds_are_nodes_once_their_columns_were_read():
         %11 = getitem(%10, 0): int64[4]
         return (%4, %9, %11)
     """)
+
+
+def test_integers_that_were_searched_are_no_nodes():
+    """``rewrite_isin`` searches them as rows of a matrix."""
+
+    def program(A, seeds):
+        S, ids = A[:, seeds], seeds - 5
+        kept = S.masked(torch.isin(S.edges()[0], ids))
+        return kept.edge_id, ids.unique()
+
+    args = graph(), seeds(8)
+    for found, want in zip(
+        compiled(program)(*args), program(*args), strict=True
+    ):
+        assert torch.equal(found, want)
 
 
 def test_masks_keep_what_is_not_negative():

@@ -129,11 +129,11 @@ class _Nodes:
         if not is_operator(node):
             return
         given = arguments(node)
-        self._known.add(given.get('indices'))
         if is_operator(node, 'sample_layers'):
             self._known.update(given['seeds'])
+        # Others may read any integers: `rewrite_isin` calls them a matrix.
         if schema_of(node.target).name.partition('::')[2] in _CHECKS:
-            self._known.add(given.get('cols'))
+            self._known.update([given.get('indices'), given.get('cols')])
 
     def bound(self, node: Any) -> int | None:
         """Returns an upper bound of nodes, or None for other integers."""

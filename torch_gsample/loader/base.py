@@ -34,6 +34,7 @@ from torch_gsample.loader.numbering import (
     OwnIndex,
     number_of,
 )
+from torch_gsample.loader.overlapped import begin_samples, overlapped
 from torch_gsample.loader.prefetch import (
     Feed,
     in_prefetch_thread,
@@ -250,13 +251,8 @@ class KeyedLoader(NumberedLoader):
             self._replays.prepare()
 
     def _iter_prefetched(self) -> Iterator[Any]:
-        # Torch's iterator draws a base seed, so this thread creates it.
-        feed = Feed(self._index_sampler)
-        self._feed = feed
-        try:
-            batches = self._joined(super().__iter__())
-        finally:
-            self._feed = None
+        feed, made = begin_samples(self, super().__iter__)
+        batches = self._joined(overlapped(self, feed, made))
 
         def most() -> int:
             # A thread makes the next group while one is used.

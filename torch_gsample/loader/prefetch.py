@@ -83,9 +83,18 @@ def _stop_all() -> None:
         thread.join()
 
 
+#: Has the attribute ``prefetches`` in prefetching threads.
+_this_thread = threading.local()
+
+
+def mark_thread() -> None:
+    """Makes the calling thread a prefetching one."""
+    _this_thread.prefetches = True
+
+
 def in_prefetch_thread() -> bool:
     """Whether the caller runs in a prefetching thread."""
-    return bool(_running) and threading.current_thread() in _running
+    return getattr(_this_thread, 'prefetches', False)
 
 
 def prefetched(
@@ -108,6 +117,7 @@ def prefetched(
     is_bound = threading.Event()
 
     def work() -> None:
+        mark_thread()
         try:
             try:
                 bound(num_threads)

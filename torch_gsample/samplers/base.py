@@ -57,6 +57,11 @@ class KeyedSampler(BaseSampler):
         rng.check_key('set_epoch', self.seed, epoch)
         self.epoch = epoch
 
+    @property
+    def overlaps_reads(self) -> bool:
+        """Whether samples wait for reads, so that two threads overlap them."""
+        return False
+
     def begin_pass(self, epoch: int, inputs: Any) -> None:
         """Called by our loaders at the start of an epoch, before workers.
 

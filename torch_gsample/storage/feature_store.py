@@ -204,6 +204,12 @@ class DiskFeatureStore(FeatureStore):
             self.plan_reads(limit)
         return self._plan is not None
 
+    @property
+    def reads_in_threads(self) -> bool:
+        """Whether several threads may read: not a user's source of rows."""
+        own = FeatureFile, MappedRows
+        return all(type(file) in own for file in self.files.values())
+
     def read_ahead(
         self,
         samples: Iterable[Any],

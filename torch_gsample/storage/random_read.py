@@ -7,6 +7,7 @@ from torch import Tensor
 from torch_geometric.sampler.base import SubgraphType
 from typing_extensions import Unpack
 
+from torch_gsample.locks import new_lock
 from torch_gsample.options import (
     DiskOptions,
     TimeBound,
@@ -24,6 +25,8 @@ from torch_gsample.storage.hops import Draw, Frontier
 from torch_gsample.storage.reading import ENGINES
 from torch_gsample.storage.sampler import DiskSampler
 from torch_gsample.storage.segments import Appended
+
+_opening = new_lock()
 
 
 class RandomReads:
@@ -50,6 +53,12 @@ class RandomReads:
         A forked process creates its own: it must not share its parent's locks.
         """
         if self._process != os.getpid():
+            with _opening:  # threads share one cache
+                self._open()
+        return self._readers
+
+    def _open(self) -> None:
+        if self._process != os.getpid():
             graph = self._graph
             total = max(graph.num_bytes, 1)
             self._blocks = [
@@ -73,7 +82,6 @@ class RandomReads:
                 )
             ]
             self._process = os.getpid()
-        return self._readers
 
     def files(self) -> list[BlockReader]:
         """Returns the block reader of each relation."""
@@ -171,6 +179,11 @@ class RandomReadSampler(DiskSampler):
                 f'{cache_bytes})'
             )
         self._reads = RandomReads(graph, cache_bytes, engine)
+
+    @property
+    def overlaps_reads(self) -> bool:
+        """See :class:`KeyedSampler`."""
+        return True
 
     def begin_batch(
         self, fanouts: list[list[int]], options: dict[str, Any]

@@ -30,6 +30,7 @@ class WeightedSampler(ProgramSampler):
     """
 
     _checks_edges = False
+    _is_stateless = True
 
     def __init__(
         self,

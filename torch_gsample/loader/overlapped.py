@@ -20,9 +20,7 @@ from torch_gsample.torch_private import pins_memory
 _TOGETHER = 2
 
 
-def begin_samples(
-    loader: Any, iterate: Callable[[], Any]
-) -> tuple[Feed, Any]:
+def begin_samples(loader: Any, iterate: Callable[[], Any]) -> tuple[Feed, Any]:
     """Returns a feed of indices, and torch's iterator that reads it.
 
     Args:

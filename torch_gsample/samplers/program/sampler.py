@@ -216,7 +216,9 @@ class ProgramSampler(KeyedSampler):
     def overlaps_reads(self) -> bool:
         """See :class:`KeyedSampler`."""
         matrices = self.matrices.values()
-        return self._is_stateless and any(A._disk is not None for A in matrices)
+        return self._is_stateless and any(
+            A._disk is not None for A in matrices
+        )
 
     def sample_from_nodes(
         self, inputs: NodeSamplerInput, **kwargs: Any

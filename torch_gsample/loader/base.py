@@ -34,10 +34,11 @@ from torch_gsample.loader.numbering import (
     OwnIndex,
     number_of,
 )
-from torch_gsample.loader.overlapped import begin_samples, overlapped
 from torch_gsample.loader.prefetch import (
     Feed,
+    begin_samples,
     in_prefetch_thread,
+    overlapped,
     prefetched,
 )
 from torch_gsample.loader.progress import shown

@@ -8,8 +8,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from torch_gsample.loader.look_ahead import one_by_one
-from torch_gsample.loader.overlapped import begin_samples, overlapped
-from torch_gsample.loader.prefetch import prefetched
+from torch_gsample.loader.prefetch import (
+    begin_samples,
+    overlapped,
+    prefetched,
+)
 from torch_gsample.torch_private import pins_memory
 
 

@@ -32,6 +32,8 @@ class KeyedSampler(BaseSampler):
 
     #: The attribute with the times of edges, if there is one.
     edge_time_attr: str | None = None
+    #: Whether two threads may sample while others read; not a user's program.
+    overlaps_reads = False
     _negatives: Any = None
     _warned = False
 
@@ -56,11 +58,6 @@ class KeyedSampler(BaseSampler):
         """
         rng.check_key('set_epoch', self.seed, epoch)
         self.epoch = epoch
-
-    @property
-    def overlaps_reads(self) -> bool:
-        """Whether samples wait for reads, so that two threads overlap them."""
-        return False
 
     def begin_pass(self, epoch: int, inputs: Any) -> None:
         """Called by our loaders at the start of an epoch, before workers.

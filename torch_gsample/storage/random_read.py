@@ -149,6 +149,8 @@ class RandomReadSampler(DiskSampler):
         >>> folder.cleanup()
     """
 
+    overlaps_reads = True
+
     @checked_names
     def __init__(
         self,
@@ -179,11 +181,6 @@ class RandomReadSampler(DiskSampler):
                 f'{cache_bytes})'
             )
         self._reads = RandomReads(graph, cache_bytes, engine)
-
-    @property
-    def overlaps_reads(self) -> bool:
-        """See :class:`KeyedSampler`."""
-        return True
 
     def begin_batch(
         self, fanouts: list[list[int]], options: dict[str, Any]

@@ -71,7 +71,7 @@ class HGTSampler(ProgramSampler):
     """
 
     _checks_edges = False
-    _is_stateless = True
+    overlaps_reads = True
 
     @checked_names
     def __init__(

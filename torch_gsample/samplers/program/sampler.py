@@ -130,9 +130,6 @@ class ProgramSampler(KeyedSampler):
     _super_batch: int | str = 1  # default of the option
     #: Whether to check that some edges are the graph's, which reads a disk.
     _checks_edges = True
-    #: Whether two threads may run the program: not the user's, which may have
-    #: a state.
-    _is_stateless = False
 
     def __init__(
         self,
@@ -211,14 +208,6 @@ class ProgramSampler(KeyedSampler):
     def disjoint(self) -> bool:
         """Whether each seed has its own subgraph."""
         return self._disjoint
-
-    @property
-    def overlaps_reads(self) -> bool:
-        """See :class:`KeyedSampler`."""
-        matrices = self.matrices.values()
-        return self._is_stateless and any(
-            A._disk is not None for A in matrices
-        )
 
     def sample_from_nodes(
         self, inputs: NodeSamplerInput, **kwargs: Any

@@ -73,7 +73,7 @@ class ShaDowSampler(ProgramSampler):
     """
 
     _checks_edges = False
-    _is_stateless = True
+    overlaps_reads = True
 
     @checked_names
     def __init__(
@@ -168,7 +168,7 @@ class SaintSampler(ProgramSampler):
     """
 
     _checks_edges = False
-    _is_stateless = True
+    overlaps_reads = True
 
     #: The normalisation, if there is one.
     norm: SaintNorm | None = None

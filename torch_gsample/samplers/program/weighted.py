@@ -30,7 +30,7 @@ class WeightedSampler(ProgramSampler):
     """
 
     _checks_edges = False
-    _is_stateless = True
+    overlaps_reads = True
 
     def __init__(
         self,

@@ -8,6 +8,7 @@ from torch_geometric.sampler.base import SubgraphType
 from typing_extensions import Unpack
 
 from torch_gsample.locks import new_lock
+from torch_gsample.memory import bytes_of
 from torch_gsample.options import (
     DiskOptions,
     TimeBound,
@@ -123,7 +124,8 @@ class RandomReadSampler(DiskSampler):
         graph (ChunkedGraph): The graph.
         num_neighbors (NumNeighbors or List[int] or Dict): See
             :class:`NeighborSampler`.
-        cache_bytes (int, optional): Memory for blocks, in each process.
+        cache_bytes (int or str, optional): Memory for blocks, in each
+            process.
         engine (str, optional): ``'io_uring'``, ``'threads'``, or ``'auto'``:
             the first one that works.
         time_bound (str, optional): See :class:`NeighborSampler`, as for
@@ -161,7 +163,7 @@ class RandomReadSampler(DiskSampler):
         disjoint: bool = False,
         temporal_strategy: str = 'uniform',
         *,
-        cache_bytes: int = 256 << 20,
+        cache_bytes: int | str = 256 << 20,
         engine: str = 'auto',
         time_bound: TimeBound = 'seed',
         time_inclusive: TimeInclusive = 'both',
@@ -175,12 +177,8 @@ class RandomReadSampler(DiskSampler):
                 f"RandomReadSampler: 'engine' must be one of {ENGINES} (got "
                 f'{engine!r})'
             )
-        if cache_bytes < 0:
-            raise ValueError(
-                "RandomReadSampler: 'cache_bytes' must not be negative (got "
-                f'{cache_bytes})'
-            )
-        self._reads = RandomReads(graph, cache_bytes, engine)
+        size = bytes_of(cache_bytes, "RandomReadSampler: 'cache_bytes'")
+        self._reads = RandomReads(graph, size, engine)
 
     def begin_batch(
         self, fanouts: list[list[int]], options: dict[str, Any]

@@ -5,8 +5,9 @@ Batches of each program are sampled twice: in a process of limited memory
 with the graph in memory. Samples are compared bit by bit. 'reading' is the
 time that the first process spent in reads.
 
-A second table has whole batches of loaders (--rounds 0 leaves it out): made in
-one process, and by two workers, whose reads and draws overlap. There,
+A second table has whole batches of loaders (--rounds 0 leaves it out): made by
+one thread, by two threads of a process and by two workers, whose reads and
+draws overlap. There,
 'reading' is the time of the same reads alone, in turns with the loaders.
 
     python benchmark/storage_programs.py --graph /data/big.gsg \
@@ -162,17 +163,17 @@ def _run_loader(
     size = graph.num_nodes[None]
     order = torch.randperm(size, generator=torch.Generator().manual_seed(0))
     data = DiskFeatureStore({'y': torch.zeros(size)}), graph
-    one, two = (
+    one, ahead, two = (
         NeighborLoader(
             data,
             sampler=SAMPLERS[name](graph),
             input_nodes=order[: args.batches * args.batch_size],
             batch_size=args.batch_size,
-            prefetch=0,
+            prefetch=prefetch,
             num_workers=workers,
             persistent_workers=workers > 0,
         )
-        for workers in (0, 2)
+        for prefetch, workers in ((0, 0), (2, 0), (0, 2))
     )
 
     def epoch(loader: NeighborLoader) -> list[torch.Tensor]:
@@ -183,14 +184,19 @@ def _run_loader(
     reads.clear()
     want = epoch(one)
     kept = [*reads]
-    assert all(map(torch.equal, epoch(two), want)), f'{name} differs'
+    for loader in (ahead, two):
+        assert all(map(torch.equal, epoch(loader), want)), f'{name} differs'
     buffer = page_aligned(max(int(sizes.sum()) for _, _, sizes in kept))
 
     def replay() -> None:
         for file, offset, sizes in kept:
             file.read_ranges(offset, sizes, buffer)
 
-    calls = {'one': lambda: epoch(one), 'two': lambda: epoch(two)}
+    calls = {
+        'one': lambda: epoch(one),
+        'ahead': lambda: epoch(ahead),
+        'two': lambda: epoch(two),
+    }
     calls['reading'] = replay
     seconds: dict[str, list[float]] = {key: [] for key in [*calls, 'cpu']}
     for _ in range(args.rounds):
@@ -288,14 +294,15 @@ def _show_loaders(found: dict[str, dict[str, float]]) -> None:
     report = Report(
         f'Batches of loaders; load {os.getloadavg()[0]:.1f}; milliseconds a '
         'batch',
-        ['sampler', 'one process', 'its processor', 'two workers', 'reading',
-         'one / reading', 'two / reading'],
+        ['sampler', 'one thread', 'its processor', 'two threads', 'two workers',
+         'reading', 'one / reading', 'threads / reading', 'two / reading'],
     )  # fmt: skip
     for name, of in found.items():
-        one, cpu, two, reading = (
-            1e3 * of[key] for key in ('one', 'cpu', 'two', 'reading')
+        one, cpu, ahead, two, reading = (
+            1e3 * of[key] for key in ('one', 'cpu', 'ahead', 'two', 'reading')
         )
-        report.add(name, one, cpu, two, reading, one / reading, two / reading)
+        ratios = (value / reading for value in (one, ahead, two))
+        report.add(name, one, cpu, ahead, two, reading, *ratios)
     report.show()
 
 

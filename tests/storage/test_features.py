@@ -1,5 +1,6 @@
 """Feature files: rows that are read are rows that were written."""
 
+import math
 import multiprocessing
 import os
 import pickle
@@ -343,3 +344,26 @@ def test_few_rows_of_int8_are_decoded(tmp_path, count):
     file = FeatureFile.write(tmp_path / 'x', x, dtype=torch.int8)
     rows = file[torch.arange(count)]
     assert torch.equal(rows, file[torch.arange(10)][:count])
+
+
+@pytest.mark.parametrize('step', [-1, -3, 2])
+def test_slices_may_have_any_step(tmp_path, step):
+    rows = torch.arange(40.0).view(10, 4)
+    file = FeatureFile.write(tmp_path / 'x', rows)
+    assert torch.equal(file[::step], rows[torch.arange(10).tolist()[::step]])
+    assert torch.equal(file[8:1:step], rows[list(range(10))[8:1:step]])
+
+
+def test_a_value_that_a_narrow_dtype_makes_infinite_is_named(tmp_path):
+    rows = torch.zeros(9, 2)
+    rows[7, 1] = 1e6
+    with pytest.raises(
+        ValueError, match=r'finite in torch.float16 .got 1000000.0 in row 7'
+    ):
+        FeatureFile.write(
+            tmp_path / 'x', iter(rows.split(4)), dtype=torch.float16
+        )
+    assert not [*tmp_path.iterdir()]
+    rows[7, 1] = math.inf  # as it was
+    file = FeatureFile.write(tmp_path / 'y', rows, dtype=torch.float16)
+    assert torch.equal(file[:].float(), rows)

@@ -1,15 +1,18 @@
 """Writers that are killed, full disks, read-only folders, replaced graphs."""
 
 import errno
+import math
 import os
 import shutil
 
 import pytest
 import torch
+from torch_geometric.data import Data
 
 from tests.samplers import graphs
 from tests.storage import disk
 from torch_gsample.storage import ChunkedGraph, RandomReadSampler
+from torch_gsample.storage.columns import check_weights
 
 EDGES = torch.arange(40_000).view(2, 20_000) % 50
 SEEDS = torch.arange(50)
@@ -94,3 +97,22 @@ def test_a_graph_that_is_replaced_is_an_error_or_the_old_sample(tmp_path):
         sample(old)
     shutil.rmtree(tmp_path / 'away')
     assert torch.equal(kept.sample_from_nodes(graphs.nodes(SEEDS)).row, want)
+
+
+@pytest.mark.parametrize('bad', [-1.0, math.nan, math.inf, -math.inf])
+def test_a_weight_that_cannot_be_drawn_is_named(tmp_path, bad):
+    weight, position = torch.rand(20), torch.arange(20)
+    data = Data(edge_index=torch.arange(20).expand(2, 20), edge_weight=weight)
+    graph = ChunkedGraph.write(tmp_path / 'g', data, weight_attr='edge_weight')
+    [meta] = graph.meta.relations
+    path = graph.path / meta.file
+    for good in (weight, torch.zeros(20), weight[:0]):
+        found = check_weights(path, meta, good, position[: len(good)])
+        assert found is good
+    raw = path.read_bytes()
+    place = raw.index(weight[13:14].numpy().tobytes())
+    weight[13] = bad
+    with pytest.raises(
+        ValueError, match=rf'offset {place}: each weight must be finite and'
+    ):
+        check_weights(path, meta, weight, position)

@@ -11,7 +11,9 @@ from torch_gsample.loader import LinkNeighborLoader, NeighborLoader
 from torch_gsample.storage import (
     ChunkedGraph,
     DiskFeatureStore,
+    FeatureFile,
     RandomReadSampler,
+    StreamingSampler,
     infer,
 )
 
@@ -115,15 +117,92 @@ def test_rows_that_are_missing_are_named(data, graph):
         ValueError, match=rf"NeighborLoader: 'x' must have .* {size} nodes"
     ):
         NeighborLoader(Data(x=rows), sampler=sampler, batch_size=9)
-    store = DiskFeatureStore({'x': rows})
-    loader = NeighborLoader(
-        (store, graph),
-        sampler=sampler,
-        input_nodes=torch.tensor([size - 1]),
-        batch_size=9,
+    stores = DiskFeatureStore({'x': rows}), graph
+    with pytest.raises(
+        ValueError, match=rf"NeighborLoader: 'x' must have .* {size} nodes"
+    ):
+        NeighborLoader(
+            stores,
+            sampler=sampler,
+            input_nodes=torch.tensor([size - 1]),
+            batch_size=9,
+        )
+
+
+def test_stores_in_the_wrong_order_are_named(data, graph):
+    sampler = RandomReadSampler(graph, [3], seed=0)
+    stores = graph, DiskFeatureStore({'x': data.x})
+    with pytest.raises(
+        ValueError,
+        match=r'in this order .got ChunkedGraph and DiskFeatureStore',
+    ):
+        NeighborLoader(stores, sampler=sampler, input_nodes=torch.arange(3))
+
+
+def test_links_of_stores_without_types_need_no_type(data, graph):
+    edges = data.edge_index[:, :20]
+    stores = DiskFeatureStore({'x': data.x}), graph
+    plain, typed = (
+        LinkNeighborLoader(
+            stores,
+            sampler=RandomReadSampler(graph, [3], seed=0),
+            edge_label_index=index,
+            batch_size=9,
+        )
+        for index in (edges, (None, edges))
     )
-    with pytest.raises(IndexError, match="DiskFeatureStore: 'index' must be"):
-        next(iter(loader))
+    for out, want in zip(plain, typed, strict=True):
+        assert torch.equal(out.n_id, want.n_id)
+        assert torch.equal(out.edge_label_index, want.edge_label_index)
+
+
+@pytest.mark.parametrize(
+    'edges', [{'edge_index': torch.ones(2, 3)}, {('a', 'to', 'b'): None}]
+)
+def test_a_dictionary_is_no_graph(tmp_path, edges):
+    with pytest.raises(TypeError, match=r'got dict with \[.*HeteroData'):
+        ChunkedGraph.write(tmp_path / 'new', edges)
+
+
+SIZES = {
+    'ChunkedGraph.write': lambda folder, data, graph, size: ChunkedGraph.write(
+        folder / 'n', data, memory_limit=size
+    ),
+    'FeatureFile.write': lambda folder, data, graph, size: FeatureFile.write(
+        folder / 'n', data.x, memory_limit=size
+    ),
+    'StreamingSampler': lambda folder, data, graph, size: StreamingSampler(
+        graph, [3], seed=0, memory_limit=size
+    ),
+    'RandomReadSampler': lambda folder, data, graph, size: RandomReadSampler(
+        graph, [3], seed=0, cache_bytes=size
+    ),
+    'ChunkedGraph.matrix': lambda folder, data, graph, size: graph.matrix(
+        cache_bytes=size
+    ),
+    'DiskFeatureStore.plan_reads': lambda folder, data, graph, size: (
+        DiskFeatureStore(
+            {'x': FeatureFile.write(folder / 'x', data.x)}
+        ).plan_reads(size, plan='single')
+    ),
+}
+
+
+@pytest.mark.parametrize('name', SIZES)
+def test_sizes_may_be_texts(tmp_path, data, graph, name):
+    SIZES[name](tmp_path, data, graph, '4GiB')
+
+
+@pytest.mark.parametrize('size', ['lots', -1, True])
+@pytest.mark.parametrize('name', SIZES)
+def test_sizes_that_are_no_sizes_are_named(tmp_path, data, graph, name, size):
+    with pytest.raises(ValueError, match=rf"{name}: '\w+' must be a number"):
+        SIZES[name](tmp_path, data, graph, size)
+
+
+def test_a_chunk_may_have_a_size_as_text(tmp_path, data):
+    graph = ChunkedGraph.write(tmp_path / 'n', data, chunk_bytes='4KiB')
+    assert len(graph.meta.relations[0].chunks) > 1
 
 
 def test_other_samplers_keep_the_edges_of_the_data(data):

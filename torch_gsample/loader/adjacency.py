@@ -9,7 +9,12 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch_geometric.data import Data, HeteroData
+from torch_geometric.data import (
+    Data,
+    FeatureStore,
+    GraphStore,
+    HeteroData,
+)
 from torch_geometric.utils import _trim_to_layer as pyg_trim
 
 from torch_gsample.adjacency import read_adjacency
@@ -71,6 +76,7 @@ def with_sampled_edges(name: str, data: GraphData, sampler: Any) -> GraphData:
         return data
     data = attributes_of(data, sampler)
     if not isinstance(data, (Data, HeteroData)):
+        _check_stores(name, data, sampler.graph.counts)
         return data
     if isinstance(data, Data):
         edge_types, stores = [None], {None: data}
@@ -78,18 +84,45 @@ def with_sampled_edges(name: str, data: GraphData, sampler: Any) -> GraphData:
         edge_types, stores = sampler.graph.edge_types, data._node_store_dict
     for node_type, size in sampler.graph.counts.items():
         rows = stores[node_type].get('x') if node_type in stores else None
-        if isinstance(rows, Tensor) and rows.shape[0] < size:
-            of = '' if node_type is None else f' of {node_type!r}'
-            raise ValueError(
-                f"{name}: 'x'{of} must have a row for each of the {size} "
-                f"nodes of the sampler's graph (got {rows.shape[0]})"
-            )
+        if isinstance(rows, Tensor):
+            _check_rows(name, node_type, size, rows.shape[0])
     out = copy.copy(data)
     missing = [t for t in edge_types if not _has_edges(data, t)]
     for edge_type in missing:
         store = out._store if edge_type is None else out[edge_type]
         store.edge_index = torch.empty(2, 0, dtype=torch.int64)
     return out if missing else data
+
+
+def _check_stores(name: str, data: Any, counts: Any) -> None:
+    """Checks the order of a pair of stores, and the rows of one on disk."""
+    if not isinstance(data, tuple) or len(data) != 2:
+        return
+    store = data[0]
+    if isinstance(store, GraphStore) and not isinstance(store, FeatureStore):
+        raise ValueError(
+            f"{name}: 'data' must be a tuple of FeatureStore and GraphStore, "
+            f'in this order (got {type(store).__name__} and '
+            f'{type(data[1]).__name__})'
+        )
+    if hasattr(store, 'plans_reads'):  # it knows its sizes
+        for attr in store.get_all_tensor_attrs():
+            if attr.attr_name == 'x' and attr.group_name in counts:
+                _check_rows(
+                    name,
+                    attr.group_name,
+                    counts[attr.group_name],
+                    store.get_tensor_size(attr)[0],
+                )
+
+
+def _check_rows(name: str, node_type: Any, size: int, rows: int) -> None:
+    if rows < size:
+        of = '' if node_type is None else f' of {node_type!r}'
+        raise ValueError(
+            f"{name}: 'x'{of} must have a row for each of the {size} "
+            f"nodes of the sampler's graph (got {rows})"
+        )
 
 
 def attributes_of(data: Any, sampler: Any) -> Any:

@@ -36,7 +36,9 @@ from torch_gsample.loader.numbering import (
 )
 from torch_gsample.loader.prefetch import (
     Feed,
+    begin_samples,
     in_prefetch_thread,
+    overlapped,
     prefetched,
 )
 from torch_gsample.loader.progress import shown
@@ -250,13 +252,8 @@ class KeyedLoader(NumberedLoader):
             self._replays.prepare()
 
     def _iter_prefetched(self) -> Iterator[Any]:
-        # Torch's iterator draws a base seed, so this thread creates it.
-        feed = Feed(self._index_sampler)
-        self._feed = feed
-        try:
-            batches = self._joined(super().__iter__())
-        finally:
-            self._feed = None
+        feed, made = begin_samples(self, super().__iter__)
+        batches = self._joined(overlapped(self, feed, made))
 
         def most() -> int:
             # A thread makes the next group while one is used.

@@ -134,6 +134,8 @@ class LinkBatches(AdjacencyBatches, KeyedLoader, PyGLinkLoader):
         check_negatives(name, mode, ratio, seeds[1])
         self.adj_t_values = adj_t_values(data)
         graph = with_edge_index(attributes_of(data, sampler))
+        if isinstance(graph, tuple) and isinstance(seeds[0], Tensor):
+            seeds = (None, seeds[0]), *seeds[1:]  # of stores without types
         link_seeds(name, graph, sampler, *seeds, kwargs.get('input_id'))
         graph = with_sampled_edges(name, graph, sampler)
         self._init_keyed(graph, sampler, kwargs)

@@ -8,7 +8,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from torch_gsample.loader.look_ahead import one_by_one
-from torch_gsample.loader.prefetch import Feed, prefetched
+from torch_gsample.loader.prefetch import (
+    begin_samples,
+    overlapped,
+    prefetched,
+)
 from torch_gsample.torch_private import pins_memory
 
 
@@ -42,16 +46,10 @@ def read_ahead(
     if loader.num_workers > 0 or not in_thread:
         made = samples = iterate()
     else:
-        # Torch's iterator is made in this thread, as it draws a base seed.
-        feed = Feed(loader._index_sampler)
-        loader._feed = feed
-        try:
-            made = iterate()
-        finally:
-            loader._feed = None
+        feed, made = begin_samples(loader, iterate)
         samples = prefetched(
             feed,
-            lambda: made,
+            lambda: overlapped(loader, feed, made),
             lambda: loader.prefetch,
             loader._num_threads(),
         )

@@ -32,6 +32,8 @@ class KeyedSampler(BaseSampler):
 
     #: The attribute with the times of edges, if there is one.
     edge_time_attr: str | None = None
+    #: Whether two threads may sample while others read; not a user's program.
+    overlaps_reads = False
     _negatives: Any = None
     _warned = False
 

@@ -7,7 +7,7 @@ class Matrices:
     """Gives a graph on disk its matrices; see ``storage.matrices``."""
 
     #: Cache memory of matrices that program samplers open.
-    cache_bytes: int = 256 << 20
+    cache_bytes: int | str = 256 << 20
     #: The module that opens matrices; it imports this package's graphs.
     _matrices: Any = None
 
@@ -15,7 +15,7 @@ class Matrices:
         self,
         edge_type: Any = None,
         *,
-        cache_bytes: int | None = None,
+        cache_bytes: int | str | None = None,
         engine: str = 'auto',
         use_weights: bool = True,
         model: Any = None,
@@ -32,8 +32,8 @@ class Matrices:
         Args:
             edge_type (Tuple[str, str, str], optional): The relation, if there
                 are several.
-            cache_bytes (int, optional): Memory of the cache of blocks, in
-                each process; :attr:`cache_bytes` of the graph if not given.
+            cache_bytes (int or str, optional): Memory of the cache of blocks,
+                in each process; :attr:`cache_bytes` of the graph if not given.
             engine (str, optional): See :class:`RandomReadSampler`.
             use_weights (bool, optional): Whether its values are the edge
                 weights, if the graph has them; otherwise they are 1.

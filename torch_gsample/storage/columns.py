@@ -1,6 +1,7 @@
 """Columns of a relation on disk: their positions and draws."""
 
 import ctypes
+import math
 from typing import Any
 
 import numpy as np
@@ -114,6 +115,8 @@ class RelationReader:
         table = meta.chunks
         self._start, self._first = table[:, START], table[:, FIRST]
         self._last_node = self._start + table[:, NODES] - 1
+        # No node starts in one chunk and ends in another.
+        self._is_whole = bool((self._start[1:] > self._last_node[:-1]).all())
         self._places = {
             name: table[:, OFFSET] + place
             for name, place in meta.places(
@@ -130,12 +133,11 @@ class RelationReader:
             ValueError: If the offsets on disk are malformed.
         """
         nodes = node.numpy()
-        chunk = np.stack(
-            [
-                np.searchsorted(self._last_node, nodes),
-                np.searchsorted(self._start, nodes, 'right') - 1,
-            ]
-        )
+        first = np.searchsorted(self._last_node, nodes)
+        last = first
+        if not self._is_whole:
+            last = np.searchsorted(self._start, nodes, 'right') - 1
+        chunk = np.stack([first, last])
         item = np.stack([nodes, nodes + 1]) - self._start[chunk]
         at = self._places['offset'][chunk] + 8 * item
         dtype = self._meta.dtype('offset')
@@ -151,17 +153,29 @@ class RelationReader:
             )
         return torch.from_numpy(begin), torch.from_numpy(end - begin)
 
-    def items(self, name: str, position: Tensor) -> Tensor:
-        """Returns items of an array at positions of edges."""
+    def items(
+        self, name: str, position: Tensor, chunk: np.ndarray | None = None
+    ) -> Tensor:
+        """Returns items of an array at positions of edges.
+
+        Args:
+            name (str): The array.
+            position (torch.Tensor): int64 ``[n]``.
+            chunk (numpy.ndarray, optional): Their chunks, if known.
+        """
         at = position.numpy()
         dtype = self._meta.dtype(name)
         if len(self._first) == 1:  # no lookup is needed
             place = self._places[name] + at * dtype.itemsize
         else:
-            chunk = np.searchsorted(self._first, at, 'right') - 1
-            place = self._places[name][chunk]
-            place = place + (at - self._first[chunk]) * dtype.itemsize
+            chunk = self._chunks_of(at) if chunk is None else chunk
+            # Where edge 0 would be.
+            origin = self._places[name] - self._first * dtype.itemsize
+            place = origin[chunk] + at * dtype.itemsize
         return torch.from_numpy(self._blocks.gather(place, dtype))
+
+    def _chunks_of(self, position: np.ndarray) -> np.ndarray:
+        return np.searchsorted(self._first, position, 'right') - 1
 
     def edges(self, position: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the neighbours and ids of edges.
@@ -169,10 +183,11 @@ class RelationReader:
         Raises:
             ValueError: If a neighbour on disk is not a node.
         """
-        neighbor = self.items('neighbor', position)
+        chunk = self._chunks_of(position.numpy())
+        neighbor = self.items('neighbor', position, chunk)
         check_neighbors(self._blocks.path, self._meta, neighbor, position)
         if self._meta.widths['edge_id'] > 0:
-            return neighbor, self.items('edge_id', position)
+            return neighbor, self.items('edge_id', position, chunk)
         return neighbor, position
 
     def draw(
@@ -333,15 +348,18 @@ def check_weights(
     Raises:
         ValueError: If one is negative or not finite.
     """
-    valid = weight.isfinite() & (weight >= 0)
-    if not bool(valid.all()):
-        malformed(
-            path,
-            _byte_of(meta, 'weight', int(position[~valid][0])),
-            'each weight must be finite and not negative (got '
-            f'{float(weight[~valid][0])})',
-        )
-    return weight
+    if len(weight) == 0:
+        return weight
+    low, high = map(float, torch.aminmax(weight))  # NaN if there is one
+    if low >= 0 and high < math.inf:
+        return weight
+    wrong = ~(weight.isfinite() & (weight >= 0))
+    malformed(
+        path,
+        _byte_of(meta, 'weight', int(position[wrong][0])),
+        'each weight must be finite and not negative (got '
+        f'{float(weight[wrong][0])})',
+    )
 
 
 def _byte_of(meta: RelationMeta, name: str, edge: int) -> int:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data, FeatureStore, HeteroData, TensorAttr
 
+from torch_gsample.memory import bytes_of
 from torch_gsample.storage.edge_features import EDGES, add_edge_features
 from torch_gsample.storage.feature_file import FeatureFile
 from torch_gsample.storage.mapped_rows import MappedRows
@@ -102,7 +103,7 @@ class DiskFeatureStore(FeatureStore):
 
     def plan_reads(
         self,
-        memory_limit: int,
+        memory_limit: int | str,
         *,
         plan: str = 'auto',
         scores: Tensor | dict[str, Tensor] | None = None,
@@ -129,9 +130,9 @@ class DiskFeatureStore(FeatureStore):
         Call it before you create loaders.
 
         Args:
-            memory_limit (int): Bytes for rows, prefetched samples, marks of
-                nodes, checksums and blocks in flight. Delivered batches do not
-                count.
+            memory_limit (int or str): Bytes, such as ``'1GiB'``, for rows,
+                prefetched samples, marks of nodes, checksums and blocks in
+                flight. Delivered batches do not count.
             plan (str, optional): The plan.
             scores (torch.Tensor or Dict[str, torch.Tensor], optional): The
                 expected number of reads of each node, such as its out-degree,
@@ -157,6 +158,7 @@ class DiskFeatureStore(FeatureStore):
             if not isinstance(key[0], tuple)
         }
         name = 'DiskFeatureStore.plan_reads'
+        memory_limit = bytes_of(memory_limit, f"{name}: 'memory_limit'")
         if plan not in PLANS:
             raise ValueError(
                 f"{name}: 'plan' must be one of {PLANS} (got {plan!r})"
@@ -203,6 +205,12 @@ class DiskFeatureStore(FeatureStore):
         if self._plan is None and limit is not None and on_disk:
             self.plan_reads(limit)
         return self._plan is not None
+
+    @property
+    def reads_in_threads(self) -> bool:
+        """Whether several threads may read: not a user's source of rows."""
+        own = FeatureFile, MappedRows
+        return all(type(file) in own for file in self.files.values())
 
     def read_ahead(
         self,

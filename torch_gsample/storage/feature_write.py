@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from torch_gsample.memory import bytes_of
 from torch_gsample.owned_folder import owned_folder
 from torch_gsample.quantize import quantize_rows
 from torch_gsample.storage.chunk_writer import sync
@@ -74,6 +75,8 @@ def write_features(
             f"FeatureFile.write: 'dtype' must be one of "
             f'{[*DTYPES.values()]} (got {dtype})'
         )
+    name = "FeatureFile.write: 'memory_limit'"
+    memory_limit = bytes_of(memory_limit, name)
     if memory_limit < MIN_MEMORY:
         raise ValueError(
             f"FeatureFile.write: 'memory_limit' must be at least {MIN_MEMORY} "
@@ -217,8 +220,26 @@ class FeatureWriter:
         elif self._dtype == torch.int8:
             values, scale = quantize_rows(as_tensor(piece))
         else:
-            return _bytes_of(piece.to(self._dtype))
+            return _bytes_of(self._narrowed(piece))
         return np.concatenate([_bytes_of(scale), _bytes_of(values)], 1)
+
+    def _narrowed(self, rows: Tensor) -> Tensor:
+        """Returns rows in the dtype of the file.
+
+        Raises:
+            ValueError: If a finite value would become infinite.
+        """
+        out = rows.to(self._dtype)
+        if out.dtype != rows.dtype and out.is_floating_point():
+            lost = out.isinf() & ~rows.isinf()
+            if bool(lost.any()):
+                i = int(lost.reshape(len(lost), -1).any(1).nonzero()[0])
+                raise ValueError(
+                    f'FeatureFile.write: values must be finite in '
+                    f'{self._dtype} (got {float(rows[lost][0])} in row '
+                    f'{self._rows + i})'
+                )
+        return out
 
     def _put(self, data: np.ndarray) -> None:
         if len(self._rest):

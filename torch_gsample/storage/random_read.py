@@ -7,6 +7,8 @@ from torch import Tensor
 from torch_geometric.sampler.base import SubgraphType
 from typing_extensions import Unpack
 
+from torch_gsample.locks import new_lock
+from torch_gsample.memory import bytes_of
 from torch_gsample.options import (
     DiskOptions,
     TimeBound,
@@ -24,6 +26,8 @@ from torch_gsample.storage.hops import Draw, Frontier
 from torch_gsample.storage.reading import ENGINES
 from torch_gsample.storage.sampler import DiskSampler
 from torch_gsample.storage.segments import Appended
+
+_opening = new_lock()
 
 
 class RandomReads:
@@ -50,6 +54,12 @@ class RandomReads:
         A forked process creates its own: it must not share its parent's locks.
         """
         if self._process != os.getpid():
+            with _opening:  # threads share one cache
+                self._open()
+        return self._readers
+
+    def _open(self) -> None:
+        if self._process != os.getpid():
             graph = self._graph
             total = max(graph.num_bytes, 1)
             self._blocks = [
@@ -73,7 +83,6 @@ class RandomReads:
                 )
             ]
             self._process = os.getpid()
-        return self._readers
 
     def files(self) -> list[BlockReader]:
         """Returns the block reader of each relation."""
@@ -115,7 +124,8 @@ class RandomReadSampler(DiskSampler):
         graph (ChunkedGraph): The graph.
         num_neighbors (NumNeighbors or List[int] or Dict): See
             :class:`NeighborSampler`.
-        cache_bytes (int, optional): Memory for blocks, in each process.
+        cache_bytes (int or str, optional): Memory for blocks, in each
+            process.
         engine (str, optional): ``'io_uring'``, ``'threads'``, or ``'auto'``:
             the first one that works.
         time_bound (str, optional): See :class:`NeighborSampler`, as for
@@ -141,6 +151,8 @@ class RandomReadSampler(DiskSampler):
         >>> folder.cleanup()
     """
 
+    overlaps_reads = True
+
     @checked_names
     def __init__(
         self,
@@ -151,7 +163,7 @@ class RandomReadSampler(DiskSampler):
         disjoint: bool = False,
         temporal_strategy: str = 'uniform',
         *,
-        cache_bytes: int = 256 << 20,
+        cache_bytes: int | str = 256 << 20,
         engine: str = 'auto',
         time_bound: TimeBound = 'seed',
         time_inclusive: TimeInclusive = 'both',
@@ -165,12 +177,8 @@ class RandomReadSampler(DiskSampler):
                 f"RandomReadSampler: 'engine' must be one of {ENGINES} (got "
                 f'{engine!r})'
             )
-        if cache_bytes < 0:
-            raise ValueError(
-                "RandomReadSampler: 'cache_bytes' must not be negative (got "
-                f'{cache_bytes})'
-            )
-        self._reads = RandomReads(graph, cache_bytes, engine)
+        size = bytes_of(cache_bytes, "RandomReadSampler: 'cache_bytes'")
+        self._reads = RandomReads(graph, size, engine)
 
     def begin_batch(
         self, fanouts: list[list[int]], options: dict[str, Any]

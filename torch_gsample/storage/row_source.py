@@ -117,8 +117,8 @@ class RowSource(ABC):
 
     def __getitem__(self, index: Any) -> Tensor:
         if isinstance(index, slice):
-            begin, end, step = index.indices(len(self))
-            return self.read(torch.arange(begin, max(begin, end), step))
+            steps = range(*index.indices(len(self)))
+            return self.read(torch.tensor(steps, dtype=torch.int64))
         if isinstance(index, (int, np.integer)):
             return self.read(torch.tensor([int(index)]))[0]
         return self.read(index)

@@ -17,6 +17,7 @@ from typing_extensions import Unpack
 
 from torch_gsample import rng
 from torch_gsample.locks import new_lock
+from torch_gsample.memory import bytes_of
 from torch_gsample.options import (
     DiskOptions,
     TimeBound,
@@ -64,8 +65,8 @@ class StreamingSampler(DiskSampler):
         graph (ChunkedGraph): The graph.
         num_neighbors (NumNeighbors or List[int] or Dict): See
             :class:`NeighborSampler`.
-        memory_limit (int, optional): Bytes for buffers and results; at least
-            four chunks, and one more for each further directory.
+        memory_limit (int or str, optional): Bytes for buffers and results; at
+            least four chunks, and one more for each further directory.
         spill_dir (str or Path, optional): Folder for results that do not fit
             in memory; default: the system's temporary folder.
         trigger (float, optional): The share of an epoch after which the next
@@ -107,7 +108,7 @@ class StreamingSampler(DiskSampler):
         disjoint: bool = False,
         temporal_strategy: str = 'uniform',
         *,
-        memory_limit: int = 4 << 30,
+        memory_limit: int | str = 4 << 30,
         spill_dir: str | Path | None = None,
         trigger: float = 0.8,
         time_bound: TimeBound = 'seed',
@@ -131,14 +132,14 @@ class StreamingSampler(DiskSampler):
         graph.refuse_segments('StreamingSampler')
         lengths = [r.chunks[:, LENGTH] for r in graph.meta.relations]
         largest = max((int(n.max()) for n in lengths if len(n)), default=0)
-        # One chunk in use and one read per directory, plus two in reserve.
-        least = 4 + len(graph.meta.directories)
-        self._spare = memory_limit - (least - 2) * largest
-        if self._spare < 2 * largest or memory_limit <= 0:
+        least = 4 + len(graph.meta.directories)  # two of them in reserve
+        limit = bytes_of(memory_limit, "StreamingSampler: 'memory_limit'")
+        self._spare = limit - (least - 2) * largest
+        if self._spare < 2 * largest or limit <= 0:
             raise ValueError(
                 f"StreamingSampler: 'memory_limit' must be at least {least} "
                 f'times the largest chunk, {least * largest} (got '
-                f"{memory_limit}); write the graph with smaller 'chunk_bytes'"
+                f"{limit}); write the graph with smaller 'chunk_bytes'"
             )
         self.trigger = trigger
         folder = OwnedFolder(spill_dir or tempfile.gettempdir(), 'gsample-')

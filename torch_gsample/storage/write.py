@@ -16,6 +16,7 @@ from torch_geometric.data import Data, HeteroData
 from tqdm import tqdm
 
 from torch_gsample.csc import CSC
+from torch_gsample.memory import bytes_of
 from torch_gsample.storage.chunk_writer import (
     MIN_CHUNK_BYTES,
     ChunkFiles,
@@ -46,8 +47,8 @@ def write_graph(
     time_attr: str | tuple[str, str] | None = None,
     columns: tuple[str, str] | None = None,
     num_edges: int | None = None,
-    chunk_bytes: int = 512 << 20,
-    memory_limit: int = 4 << 30,
+    chunk_bytes: int | str = 512 << 20,
+    memory_limit: int | str = 4 << 30,
     alignment: int = 4096,
     progress: bool = False,
     directories: Sequence[str | Path] = (),
@@ -73,10 +74,10 @@ def write_graph(
             sources and destinations; the first two if not given.
         num_edges (int, optional): Total number of edges of batches, for
             progress.
-        chunk_bytes (int, optional): The maximum bytes of a chunk. A streaming
-            sampler has two chunks in memory.
-        memory_limit (int, optional): The maximum bytes to use in addition to
-            ``data``.
+        chunk_bytes (int or str, optional): The maximum bytes of a chunk. A
+            streaming sampler has two chunks in memory.
+        memory_limit (int or str, optional): The maximum bytes, such as
+            ``'4GiB'``, to use in addition to ``data``.
         alignment (int, optional): Chunks start at multiples of it; a power of
             2 from 512.
         progress (bool, optional): Whether to show a progress bar.
@@ -93,7 +94,9 @@ def write_graph(
         TypeError: If the type of ``data`` is not supported.
         ValueError: If an argument is invalid; the message names the rule.
     """
-    path = Path(path)
+    path, name = Path(path), 'ChunkedGraph.write'
+    chunk_bytes = bytes_of(chunk_bytes, f"{name}: 'chunk_bytes'")
+    memory_limit = bytes_of(memory_limit, f"{name}: 'memory_limit'")
     if chunk_bytes < MIN_CHUNK_BYTES:
         raise ValueError(
             f"ChunkedGraph.write: 'chunk_bytes' must be at least "
@@ -171,9 +174,15 @@ def _read_source(
         return memory_source(data, num_nodes, weight_attr, time_attr)
     if isinstance(data, Iterable) and not isinstance(data, dict):
         return stream_source(data, num_nodes, num_edges)
+    hint = ''
+    if isinstance(data, dict):
+        hint = (
+            f' with {list(data)[:3]}: pass its edge index, or a HeteroData '
+            'for several edge types'
+        )
     raise TypeError(
         "ChunkedGraph.write: 'data' must be a graph, a tensor, batches of "
-        f'edges, or paths of edge files (got {type(data).__name__})'
+        f'edges, or paths of edge files (got {type(data).__name__}{hint})'
     )
 
 

@@ -263,6 +263,10 @@ class _Iterator(_SingleProcessDataLoaderIter):
         self._num_yielded += 1
         return batch
 
+    def fetch(self, index: Any) -> Any:
+        """Makes the batch of indices, in any thread."""
+        return self._dataset_fetcher.fetch(index)
+
 
 def pins_memory(iterator: Any) -> bool:
     """Whether the iterator of a loader is to copy batches to pinned memory."""

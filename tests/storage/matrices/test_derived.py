@@ -165,6 +165,25 @@ def test_a_folder_that_cannot_be_written_is_no_error(graph, monkeypatch):
     assert files_of(graph) == []
 
 
+@pytest.mark.parametrize('moment', ['OwnedFolder', 'sync'])
+def test_a_folder_that_is_deleted_meanwhile_is_no_error(
+    graph, monkeypatch, moment
+):
+    want, kept = squares(graph), getattr(derived, moment)
+    shutil.rmtree(f'{graph.path}.derived')
+
+    def delete(*args):
+        if moment == 'sync':
+            shutil.rmtree(f'{graph.path}.derived')
+            return kept(*args)
+        made = kept(*args)
+        shutil.rmtree(f'{graph.path}.derived')
+        return made
+
+    monkeypatch.setattr(derived, moment, delete)
+    assert torch.equal(squares(graph), want)
+
+
 def test_two_processes_that_write_rows_have_the_same(graph, monkeypatch):
     read = write.file_source
 

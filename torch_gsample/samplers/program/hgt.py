@@ -71,6 +71,7 @@ class HGTSampler(ProgramSampler):
     """
 
     _checks_edges = False
+    overlaps_reads = True
 
     @checked_names
     def __init__(

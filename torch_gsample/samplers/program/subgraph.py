@@ -73,6 +73,7 @@ class ShaDowSampler(ProgramSampler):
     """
 
     _checks_edges = False
+    overlaps_reads = True
 
     @checked_names
     def __init__(
@@ -167,6 +168,7 @@ class SaintSampler(ProgramSampler):
     """
 
     _checks_edges = False
+    overlaps_reads = True
 
     #: The normalisation, if there is one.
     norm: SaintNorm | None = None

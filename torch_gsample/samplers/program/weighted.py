@@ -30,6 +30,7 @@ class WeightedSampler(ProgramSampler):
     """
 
     _checks_edges = False
+    overlaps_reads = True
 
     def __init__(
         self,

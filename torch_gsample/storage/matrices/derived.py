@@ -31,8 +31,8 @@ _HEADER = struct.Struct('<8sIIqII32s')
 _MAGIC, _VERSION = b'gsDerive', 1
 _DTYPES = [torch.int64, torch.int32, torch.float32, torch.float64]
 _DTYPES += [torch.float16, torch.bfloat16]
-#: Errors of a folder that is not writable, or has no space.
-_READ_ONLY = errno.EACCES, errno.EPERM, errno.EROFS, *FULL
+#: Errors of a folder that is not writable, has no space, or was deleted.
+_NOT_STORED = errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, *FULL
 
 
 def fingerprint(relation: RelationMeta) -> str:
@@ -132,7 +132,7 @@ class DerivedFiles:
             self.folder.mkdir(parents=True, exist_ok=True)
             made = OwnedFolder(self.folder, '.write-')
         except OSError as error:
-            if error.errno not in _READ_ONLY:
+            if error.errno not in _NOT_STORED:
                 raise
             return
         try:
@@ -144,7 +144,7 @@ class DerivedFiles:
             os.replace(path, self.folder / f'{name}.bin')
             sync(self.folder)
         except OSError as error:
-            if error.errno not in _READ_ONLY:
+            if error.errno not in _NOT_STORED:
                 raise
         finally:
             made.remove()

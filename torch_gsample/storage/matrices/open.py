@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from torch_gsample.graph_types import GraphTypes
+from torch_gsample.memory import bytes_of
 from torch_gsample.storage.graph import ChunkedGraph
 from torch_gsample.storage.matrices.edges import StoredEdges
 from torch_gsample.storage.matrices.matrix import StoredMatrix
@@ -27,7 +28,7 @@ _LOOKED_UP = 1 << 16
 
 def open_matrices(
     graph: ChunkedGraph,
-    cache_bytes: int | None = None,
+    cache_bytes: int | str | None = None,
     engine: str = 'auto',
     use_weights: bool = True,
     model: DiskModel | None = None,
@@ -49,10 +50,7 @@ def open_matrices(
         )
     if cache_bytes is None:
         cache_bytes = graph.cache_bytes
-    if isinstance(cache_bytes, bool) or cache_bytes < 0:
-        raise ValueError(
-            f"{name}: 'cache_bytes' must not be negative (got {cache_bytes})"
-        )
+    cache_bytes = bytes_of(cache_bytes, f"{name}: 'cache_bytes'")
     # Shared by columns and rows.
     cache_bytes //= 1 + any(has_rows(graph, r) for r in graph.meta.relations)
     out, reads = {}, RandomReads(graph, cache_bytes, engine)

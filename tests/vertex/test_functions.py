@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from tests.cuda.generated import assert_nvrtc_compiles
 from torch_gsample import vertex_program
 from torch_gsample.codegen.cuda import cuda_kernel
-from torch_gsample.vertex.kernels.operator import Fused
+from torch_gsample.vertex.kernels.fused_unit import Fused
 
 N = 12
 ELEMENTS = {

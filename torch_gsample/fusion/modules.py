@@ -43,16 +43,18 @@ class FusedLayer(Fused):
         """Calls the layer."""
         call = current.call
         state, layer = self._part_of(call)
+        own: Any = super().forward  # type: ignore[misc]
         # Cheap tests first: with few vertices, Python dominates the time.
         if (
             call is None
             and len(args) > 1
             and type(args[0]) is type(args[1]) is Tensor
             and not is_traced()
-            and args[0].size(0) < state.min_nodes
         ):
-            return self._call_pyg(args, kwargs)
-        own: Any = super().forward  # type: ignore[misc]
+            if args[0].size(0) < state.min_nodes:
+                return self._call_pyg(args, kwargs)
+            if len(args) == 2 and not kwargs and not is_in_backward():
+                return own(*args)
         if is_traced():
             if is_dynamo_compiling() and has_edges_of_batches(args, kwargs):
                 args, kwargs = for_compiler(layer, state, args, kwargs)

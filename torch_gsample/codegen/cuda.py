@@ -42,6 +42,7 @@ typedef long long int64_t;
 #define NAN __int_as_float(0x7fffffff)
 namespace std {
 using ::abs;
+using ::atan2;
 using ::ceil;
 using ::cos;
 using ::erf;

@@ -109,6 +109,13 @@ def _erf(v: Expression, g: Expression) -> Any:
     return [_times(g, _times(scale, bell))]
 
 
+def _atan2(v: Expression, g: Expression) -> Any:
+    # dx / (x^2 + y^2) for the angle of (x, y)
+    y, x = v.args
+    part = apply('div', g, apply('add', _times(y, y), _times(x, x)))
+    return _times(part, x), apply('neg', _times(part, y))
+
+
 def _log1p(v: Expression, g: Expression) -> Any:
     one = constant(1, v.dtype)
     return [apply('div', g, apply('add', one, v.args[0]))]
@@ -184,6 +191,7 @@ OPERATIONS: dict[str, Operation] = {
         torch.cos,
         lambda v, g: [apply('neg', _times(g, apply('sin', v.args[0])))],
     ),
+    'atan2': Operation('lib::atan2({0}, {1})', torch.atan2, _atan2),
     'log1p': Operation('lib::log1p({0})', torch.log1p, _log1p),
     'expm1': Operation('lib::expm1({0})', torch.expm1, _expm1),
     **{
@@ -233,7 +241,7 @@ OPERATIONS: dict[str, Operation] = {
 INEXACT = frozenset(
     {
         *('exp', 'log', 'sigmoid', 'sqrt', 'sum_axis', 'tanh'),
-        *('erf', 'sin', 'cos', 'log1p', 'expm1'),
+        *('erf', 'sin', 'cos', 'atan2', 'log1p', 'expm1'),
     }
 )
 

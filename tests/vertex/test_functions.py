@@ -19,7 +19,7 @@ ELEMENTS = {
             *('abs', 'neg', 'exp', 'log', 'sqrt', 'rsqrt', 'reciprocal'),
             *('sigmoid', 'tanh', 'relu', 'square', 'erf', 'sin', 'cos'),
             *('log1p', 'expm1', 'round', 'floor', 'ceil', 'sign', 'celu'),
-            *('selu',),
+            *('selu', 'atan', 'asin', 'acos'),
         )
     },
     **{
@@ -36,6 +36,7 @@ ELEMENTS = {
     'celu alpha': lambda x: F.celu(x, 0.7),
     'hardtanh bounds': lambda x: F.hardtanh(x, -0.5, 2.0),
     'softshrink bound': lambda x: F.softshrink(x, 0.2),
+    'atan2': lambda x: torch.atan2(x + 0.25, x.cos()),
     'detach': lambda x: x.detach() * x,
     'special': lambda x: torch.special.expm1(x) * torch.special.erf(x),
     'methods': lambda x: x.sin().cos() + x.floor() / 3,

@@ -15,6 +15,8 @@ namespace lib {
   inline double name(double x) {   \
     return __builtin_##name(x);    \
   }
+GSAMPLE_FUNCTION(acos)
+GSAMPLE_FUNCTION(asin)
 GSAMPLE_FUNCTION(ceil)
 GSAMPLE_FUNCTION(cos)
 GSAMPLE_FUNCTION(erf)

@@ -116,6 +116,13 @@ def _atan2(v: Expression, g: Expression) -> Any:
     return _times(part, x), apply('neg', _times(part, y))
 
 
+def _asin(v: Expression, g: Expression) -> Any:
+    # 1 / sqrt(1 - x^2)
+    [x], one = v.args, constant(1, v.dtype)
+    rest = _times(apply('sub', one, x), apply('add', one, x))
+    return [apply('div', g, apply('sqrt', rest))]
+
+
 def _log1p(v: Expression, g: Expression) -> Any:
     one = constant(1, v.dtype)
     return [apply('div', g, apply('add', one, v.args[0]))]
@@ -191,6 +198,12 @@ OPERATIONS: dict[str, Operation] = {
         torch.cos,
         lambda v, g: [apply('neg', _times(g, apply('sin', v.args[0])))],
     ),
+    'asin': Operation('lib::asin({0})', torch.asin, _asin),
+    'acos': Operation(
+        'lib::acos({0})',
+        torch.acos,
+        lambda v, g: [apply('neg', _asin(v, g)[0])],
+    ),
     'atan2': Operation('lib::atan2({0}, {1})', torch.atan2, _atan2),
     'log1p': Operation('lib::log1p({0})', torch.log1p, _log1p),
     'expm1': Operation('lib::expm1({0})', torch.expm1, _expm1),
@@ -241,7 +254,7 @@ OPERATIONS: dict[str, Operation] = {
 INEXACT = frozenset(
     {
         *('exp', 'log', 'sigmoid', 'sqrt', 'sum_axis', 'tanh'),
-        *('erf', 'sin', 'cos', 'atan2', 'log1p', 'expm1'),
+        *('erf', 'sin', 'cos', 'asin', 'acos', 'atan2', 'log1p', 'expm1'),
     }
 )
 

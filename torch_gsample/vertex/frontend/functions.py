@@ -70,21 +70,8 @@ def _gelu(x: Any, approximate: str = 'none') -> Any:
     return 0.5 * x * (1 + elementwise('erf', x * math.sqrt(0.5)))
 
 
-def _side(x: Any) -> Any:
-    """Returns the other side of a right triangle of hypotenuse 1."""
-    return elementwise('sqrt', (1 - x) * (1 + x))
-
-
 def _atan(x: Any) -> Any:
     return elementwise('atan2', x, 1.0)
-
-
-def _asin(x: Any) -> Any:
-    return elementwise('atan2', x, _side(x))
-
-
-def _acos(x: Any) -> Any:
-    return elementwise('atan2', _side(x), x)
 
 
 def _silu(x: Any, inplace: bool = False) -> Any:
@@ -214,8 +201,7 @@ RULES.update(
         **{'mish': _mish, 'softsign': _softsign, 'hardtanh': _hardtanh},
         **{'relu6': _relu6, 'hardsigmoid': _hardsigmoid},
         **{'hardswish': _hardswish, 'softshrink': _softshrink},
-        **{'atan': _atan, 'asin': _asin, 'acos': _acos},
-        **{'tanhshrink': _tanhshrink, 'softmax': _softmax},
+        **{'atan': _atan, 'tanhshrink': _tanhshrink, 'softmax': _softmax},
         **{'log_softmax': _log_softmax, 'logsumexp': _logsumexp},
         **{'amax': _amax, 'amin': _amin, 'norm': _norm},
         **{'vector_norm': _vector_norm, 'normalize': _normalize},

@@ -37,6 +37,7 @@ ELEMENTS = {
     'hardtanh bounds': lambda x: F.hardtanh(x, -0.5, 2.0),
     'softshrink bound': lambda x: F.softshrink(x, 0.2),
     'atan2': lambda x: torch.atan2(x + 0.25, x.cos()),
+    'atan2 of the origin': lambda x: torch.atan2(x, x * x - x),
     'detach': lambda x: x.detach() * x,
     'special': lambda x: torch.special.expm1(x) * torch.special.erf(x),
     'methods': lambda x: x.sin().cos() + x.floor() / 3,

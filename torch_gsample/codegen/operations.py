@@ -110,9 +110,12 @@ def _erf(v: Expression, g: Expression) -> Any:
 
 
 def _atan2(v: Expression, g: Expression) -> Any:
-    # dx / (x^2 + y^2) for the angle of (x, y)
+    # (x dy - y dx) / (x^2 + y^2), and 0 at the origin, as in torch
     y, x = v.args
-    part = apply('div', g, apply('add', _times(y, y), _times(x, x)))
+    square = apply('add', _times(y, y), _times(x, x))
+    is_origin = _is('eq', square, _zero(square))
+    square = _where(is_origin, constant(1, v.dtype), square)
+    part = _where(is_origin, _zero(g), apply('div', g, square))
     return _times(part, x), apply('neg', _times(part, y))
 
 

@@ -125,14 +125,21 @@ class Inputs:
         edge_index (torch.Tensor): int64 ``[2, num_edges]``.
         sizes (Tuple[int, int]): Sources and destinations.
         channels (int): Features per vertex.
+        is_fresh (bool, optional): Whether each call gets a copy of the edges,
+            as batches of a loader are new.
     """
 
     def __init__(
-        self, edge_index: Tensor, sizes: tuple[int, int], channels: int
+        self,
+        edge_index: Tensor,
+        sizes: tuple[int, int],
+        channels: int,
+        is_fresh: bool = False,
     ):
         make = torch.Generator().manual_seed(12)
         nodes, edges = sizes[0], edge_index.shape[1]
         self.edge_index, self._sizes = edge_index, sizes
+        self._is_fresh = is_fresh
         self.edge_weight = torch.rand(edges, generator=make)
         self.edge_attr = torch.rand(edges, EDGE_DIM, generator=make)
         self.edge_type = torch.arange(edges) % RELATIONS
@@ -144,7 +151,10 @@ class Inputs:
 
     def of(self, layer: Layer) -> list[Any]:
         """Returns the arguments of a layer."""
-        found = [getattr(self, name) for name in layer.inputs.split()]
+        names = layer.inputs.split()
+        found = [getattr(self, name) for name in names]
+        if self._is_fresh:
+            found[names.index('edge_index')] = self.edge_index.clone()
         if layer.is_bipartite:
             found[0] = self.x, self.x[: self._sizes[1]]
         return found
@@ -173,7 +183,15 @@ def tiny() -> tuple[Tensor, tuple[int, int]]:
     return torch.randint(50, (2, 100), generator=make), (50, 50)
 
 
-GRAPHS = {'packages': packages, 'block': block, 'tiny': tiny}
+def small() -> tuple[Tensor, tuple[int, int]]:
+    """Returns a batch of 100 graphs of 20 nodes and 80 edges each."""
+    make = torch.Generator().manual_seed(12)
+    edges = torch.randint(20, (2, 100, 80), generator=make)
+    first = 20 * torch.arange(100)[:, None]
+    return (edges + first).reshape(2, -1), (2000, 2000)
+
+
+GRAPHS = {'packages': packages, 'block': block, 'small': small, 'tiny': tiny}
 
 
 def steps_of(

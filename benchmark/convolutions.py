@@ -6,6 +6,7 @@ block of a batch ([15, 10, 5] around 1,024 seeds).
 
     python benchmark/convolutions.py --rows rows.jsonl --markdown table.md
     python benchmark/convolutions.py --graphs tiny --channels 16 --rounds 300
+    python benchmark/convolutions.py --graphs small --channels 64 --fresh
 
 `--rows` saves each row once it is measured; a later run continues after the
 saved rows.
@@ -47,7 +48,7 @@ def measured(
     name: str, channels: int, graph: Any, args: Any
 ) -> dict[str, Any]:
     """Returns times and peaks of a layer."""
-    inputs = Inputs(*graph, channels)
+    inputs = Inputs(*graph, channels, args.fresh)
     steps = steps_of(LAYERS[name], channels, inputs, args.min_nodes)
     row: dict[str, Any] = {}
     for kind, step in steps.items():
@@ -102,6 +103,9 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument('--seconds', type=float, default=8.0)
     parser.add_argument('--threads', type=int, default=1)
     parser.add_argument('--min-nodes', type=int, default=0)
+    parser.add_argument(
+        '--fresh', action='store_true', help='new edges in each step'
+    )
     parser.add_argument('--rows', type=Path, help='rows as JSON, to go on')
     parser.add_argument('--markdown', type=Path, help='write the table there')
     args = parser.parse_args(arguments)

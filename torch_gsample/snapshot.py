@@ -4,7 +4,6 @@ Tensors come in. What is cached of them is used again as long as they hold what
 they held, and until a user calls :func:`forget`.
 """
 
-import ctypes
 import functools
 import weakref
 from collections.abc import Sequence
@@ -59,19 +58,37 @@ def _state(tensor: Tensor) -> tuple[int, int | None]:
 def _elements(tensor: Tensor) -> tuple[np.ndarray, np.ndarray]:
     """The memory of a tensor as integers, and where elements of it are."""
     address, size = tensor.data_ptr(), tensor.element_size()
-    dtype = np.dtype('c16' if size == 16 else f'u{size}')
-    if tensor.device.type != 'cpu' or address == 0:
-        return np.empty(0, dtype), np.empty(0, np.int64)
-    index = _spread(tensor.numel())
-    positions = np.zeros_like(index)
-    for length, stride in zip(
-        reversed(tensor.shape), reversed(tensor.stride()), strict=True
-    ):
-        index, rest = np.divmod(index, max(length, 1))
-        positions += rest * stride
-    span = int(positions.max(initial=-1)) + 1
-    memory = memoryview((ctypes.c_char * (span * size)).from_address(address))
-    return np.ndarray(span, dtype, memory), positions
+    if not tensor.is_cpu or address == 0:
+        return np.empty(0), np.empty(0, np.int64)
+    count = tensor.numel()
+    span, positions = count, _spread(count)
+    if not tensor.is_contiguous():
+        index, positions = positions, np.zeros_like(positions)
+        for length, stride in zip(
+            reversed(tensor.shape), reversed(tensor.stride()), strict=True
+        ):
+            index, rest = np.divmod(index, max(length, 1))
+            positions += rest * stride
+        span = int(positions.max(initial=-1)) + 1
+    return np.asarray(_Memory(address, size, span)), positions
+
+
+class _Memory:
+    """Memory, for NumPy: a ctypes array needs a type for each length.
+
+    Args:
+        address (int): The first byte.
+        size (int): Bytes of an element.
+        span (int): Elements.
+    """
+
+    def __init__(self, address: int, size: int, span: int):
+        self.__array_interface__ = {
+            'version': 3,
+            'data': (address, True),
+            'shape': (span,),
+            'typestr': '<c16' if size == 16 else f'<u{size}',
+        }
 
 
 @functools.lru_cache

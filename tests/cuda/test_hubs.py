@@ -13,7 +13,7 @@ from torch_gsample.codegen import pieces, run_cuda
 from torch_gsample.codegen.cuda import cuda_kernel
 from torch_gsample.codegen.pieces import stages_of
 from torch_gsample.vertex.kernels import layouts
-from torch_gsample.vertex.kernels.operator import fused_units
+from torch_gsample.vertex.kernels.fused_unit import fused_units
 
 #: Softmax, maxima and means, draws, gradients of edges.
 DTYPES = {

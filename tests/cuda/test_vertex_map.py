@@ -30,13 +30,13 @@ from torch_gsample.codegen.build import BuildError
 from torch_gsample.codegen.cuda import cuda_kernel
 from torch_gsample.codegen.run_cuda import run_vertex_unit
 from torch_gsample.vertex.kernels import run
+from torch_gsample.vertex.kernels.fused_unit import Fused
 from torch_gsample.vertex.kernels.layouts import (
     Layout,
     Layouts,
     Loops,
     layouts_of,
 )
-from torch_gsample.vertex.kernels.operator import Fused
 
 ALL = PROGRAMS | EXTRA
 

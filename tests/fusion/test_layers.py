@@ -30,7 +30,6 @@ PAGE = Path(__file__).resolve().parents[2] / 'docs/fused_layers.md'
 LEFT = {
     'FastRGCNConv': 'torch.scatter is not supported',
     'DNAConv': 'torch.view is not supported: it mixes rows and features',
-    'PPFConv': 'torch.atan2 is not supported',
     'MeshCNNConv': 'torch.slice is not supported: it runs along rows',
 }
 

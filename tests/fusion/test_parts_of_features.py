@@ -141,6 +141,36 @@ MESSAGES = {
         torch.cross(x_i[:, :3], x_j[:, 3:], dim=-1) * e[:, :1]
         + torch.linalg.cross(x_i[:, :3] - x_j[:, :3], e[:, :3])
     ),
+    'angles': lambda self, x_i, x_j, e, given: (
+        torch.atan2(x_i, x_j) * torch.atan(x_i * x_j)
+        + torch.asin((x_i * x_j).tanh()) * torch.acos((x_i - x_j).tanh())
+    ),
+    'padded': lambda self, x_i, x_j, e, given: (
+        F.pad(x_i * x_j, (2, 0), value=0.5) * F.pad(x_j, (-1, 3))
+    ),
+    'padded heads': lambda self, x_i, x_j, e, given: F.pad(
+        (x_i * x_j).view(-1, 2, 3), (0, 1, 1, -1)
+    ).flatten(1),
+    'cumulated': lambda self, x_i, x_j, e, given: (
+        (x_i * x_j).cumsum(-1) * x_j.cumsum(-1)
+    ),
+    'cumulated heads': lambda self, x_i, x_j, e, given: (
+        (x_i * x_j).view(-1, 2, 3).cumsum(1).flatten(1)
+    ),
+    'flipped': lambda self, x_i, x_j, e, given: (
+        (x_i * x_j).flip(-1) * x_j.flip(-1)
+    ),
+    'flipped heads': lambda self, x_i, x_j, e, given: (
+        (x_i * x_j).view(-1, 2, 3).flip(1, 2).flatten(1)
+    ),
+    'multiplied': lambda self, x_i, x_j, e, given: (
+        (x_i * x_j)[:, :3].prod(-1, keepdim=True) * x_j.prod(-1, keepdim=True)
+        + (x_i * x_j).view(-1, 2, 3).prod(1).sum(-1, keepdim=True)
+    ),
+    'logarithms of sums of parts': lambda self, x_i, x_j, e, given: (
+        torch.cat([x_i * x_j, e], -1).logsumexp(-1, keepdim=True) * x_j
+        + torch.stack([x_i * x_j, x_j], 1).logsumexp(1)
+    ),
     'bilinear of an edge': lambda self, x_i, x_j, e, given: self.pair(
         x_i * x_j, e
     ),
@@ -172,7 +202,11 @@ def test_messages_are_those_of_pyg(name):
     assert capture.is_fused, capture.reason
 
 
-SECOND = 'largest and least', 'softmax of parts', 'deviations', 'bilinear'
+SECOND = (
+    *('largest and least', 'softmax of parts', 'deviations', 'bilinear'),
+    *('angles', 'padded', 'cumulated', 'flipped', 'multiplied'),
+    'logarithms of sums of parts',
+)
 
 
 @pytest.mark.parametrize('name', SECOND)

@@ -1,6 +1,9 @@
 """Fused models in checkpoints, data-parallel ones, and their state."""
 
 import copy
+import importlib
+import pickle
+import sys
 import warnings
 
 import pytest
@@ -10,7 +13,13 @@ import torch.nn.functional as F
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.checkpoint import checkpoint
-from torch_geometric.nn import GAE, GCNConv, GraphSAGE, SAGEConv
+from torch_geometric.nn import (
+    GAE,
+    GCNConv,
+    GraphSAGE,
+    SAGEConv,
+    Sequential,
+)
 
 from tests.fresh import FORKS
 from tests.fusion.models import BASIC, Hand, Shared, batches, graph
@@ -312,3 +321,43 @@ def test_scripts_of_fused_models_are_of_their_own_classes(part):
         assert isinstance(model.encoder.first, FusedLayer)
         fusion.undo()
     assert [type(m) for m in model.modules()] == parts
+
+
+SCRIPT = """
+from torch import nn
+from torch_geometric.nn import GraphConv, SAGEConv, Sequential
+
+def make(kind):
+    return Sequential('x, edge_index', [
+        (kind(8, 8), 'x, edge_index -> x'),
+        nn.ReLU(inplace=True),
+        (kind(8, 5), 'x, edge_index -> x'),
+    ])
+"""
+
+
+@pytest.fixture
+def script(tmp_path, monkeypatch):
+    """A module that PyG can import: for it, PyG changes its own class."""
+    (tmp_path / 'sequential_models.py').write_text(SCRIPT)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(Sequential, 'forward', Sequential.forward)
+    yield importlib.import_module('sequential_models')
+    del sys.modules['sequential_models']
+
+
+@pytest.mark.filterwarnings('error:fuse')
+@pytest.mark.parametrize('again', ['as made', 'copied', 'pickled'])
+def test_a_sequential_has_a_forward_of_its_own(again, samples, script):
+    model = script.make(script.SAGEConv)
+    assert 'forward' in vars(model)  # PyG found the script
+    expected, _ = losses(copy.deepcopy(model), samples)
+    fuse(model, min_nodes=0, verbose=False)
+    script.make(script.GraphConv)  # whose forward becomes the class's
+    if again == 'copied':
+        model = copy.deepcopy(model)
+    elif again == 'pickled':
+        model = pickle.loads(pickle.dumps(model))
+    found, rows = losses(model, samples)
+    assert found == pytest.approx(expected, rel=1e-5)
+    assert rows == [batch.batch_size for batch in samples]

@@ -9,7 +9,7 @@ from tests.ops import vertex_map_errors as vertices
 from tests.ops.test_malformed import TRIALS, malformed_graph, some
 from torch_gsample import ops
 from torch_gsample.vertex import Loops
-from torch_gsample.vertex.kernels.operator import fused
+from torch_gsample.vertex.kernels.fused_unit import fused
 from torch_gsample.vertex.kernels.relations import Level
 
 #: Allowed errors of a call with a malformed argument.

@@ -10,7 +10,8 @@ from torch_gsample.codegen.cpp import cpp_source, flags_of
 from torch_gsample.codegen.expression import apply, operand
 from torch_gsample.codegen.kernel import layout_of
 from torch_gsample.codegen.unit import Leaf, Output, Unit
-from torch_gsample.vertex.kernels.operator import fused, training
+from torch_gsample.vertex.kernels.fused_unit import fused
+from torch_gsample.vertex.kernels.operator import training
 from torch_gsample.vertex.kernels.relations import Level
 
 GSAMPLE = torch.ops.gsample

@@ -1,7 +1,7 @@
 import pytest
 
 import tests.vertex.first_layers  # noqa: F401  (before any other)
-from torch_gsample.vertex.kernels.operator import Fused
+from torch_gsample.vertex.kernels.fused_unit import Fused
 
 
 @pytest.fixture

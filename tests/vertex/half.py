@@ -5,7 +5,7 @@ import copy
 import torch
 
 from torch_gsample.vertex.kernels import projection
-from torch_gsample.vertex.kernels.operator import Fused
+from torch_gsample.vertex.kernels.fused_unit import Fused
 
 #: The distance of a number to the next one, relative to it.
 EPS = {torch.bfloat16: 2.0**-8, torch.float16: 2.0**-11}

@@ -21,7 +21,7 @@ from torch_gsample import SparseSample
 from torch_gsample.batch_edges import BatchEdges
 from torch_gsample.block import Block
 from torch_gsample.vertex import vertex_program
-from torch_gsample.vertex.kernels.operator import Fused, fused_units
+from torch_gsample.vertex.kernels.fused_unit import Fused, fused_units
 
 check = pytest.mark.usefixtures('uncompiled')
 

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from tests.cuda.generated import assert_nvrtc_compiles
 from torch_gsample import vertex_program
 from torch_gsample.codegen.cuda import cuda_kernel
-from torch_gsample.vertex.kernels.operator import Fused
+from torch_gsample.vertex.kernels.fused_unit import Fused
 
 N = 12
 ELEMENTS = {
@@ -19,7 +19,7 @@ ELEMENTS = {
             *('abs', 'neg', 'exp', 'log', 'sqrt', 'rsqrt', 'reciprocal'),
             *('sigmoid', 'tanh', 'relu', 'square', 'erf', 'sin', 'cos'),
             *('log1p', 'expm1', 'round', 'floor', 'ceil', 'sign', 'celu'),
-            *('selu',),
+            *('selu', 'atan', 'asin', 'acos'),
         )
     },
     **{
@@ -36,6 +36,8 @@ ELEMENTS = {
     'celu alpha': lambda x: F.celu(x, 0.7),
     'hardtanh bounds': lambda x: F.hardtanh(x, -0.5, 2.0),
     'softshrink bound': lambda x: F.softshrink(x, 0.2),
+    'atan2': lambda x: torch.atan2(x + 0.25, x.cos()),
+    'atan2 of the origin': lambda x: torch.atan2(x, x * x - x),
     'detach': lambda x: x.detach() * x,
     'special': lambda x: torch.special.expm1(x) * torch.special.erf(x),
     'methods': lambda x: x.sin().cos() + x.floor() / 3,

@@ -42,6 +42,9 @@ typedef long long int64_t;
 #define NAN __int_as_float(0x7fffffff)
 namespace std {
 using ::abs;
+using ::acos;
+using ::asin;
+using ::atan2;
 using ::ceil;
 using ::cos;
 using ::erf;

@@ -15,6 +15,8 @@ namespace lib {
   inline double name(double x) {   \
     return __builtin_##name(x);    \
   }
+GSAMPLE_FUNCTION(acos)
+GSAMPLE_FUNCTION(asin)
 GSAMPLE_FUNCTION(ceil)
 GSAMPLE_FUNCTION(cos)
 GSAMPLE_FUNCTION(erf)
@@ -40,6 +42,12 @@ inline int32_t abs(int32_t x) {
 }
 inline int64_t abs(int64_t x) {
   return x < 0 ? -x : x;
+}
+inline float atan2(float y, float x) {
+  return __builtin_atan2f(y, x);
+}
+inline double atan2(double y, double x) {
+  return __builtin_atan2(y, x);
 }
 inline float pow(float x, float y) {
   return __builtin_powf(x, y);

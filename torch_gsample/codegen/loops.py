@@ -23,7 +23,8 @@ from torch_gsample.codegen.unit import (
 COSTLY = frozenset(
     {
         *('exp', 'log', 'sigmoid', 'tanh', 'sqrt', 'pow', 'div', 'reciprocal'),
-        *('erf', 'sin', 'cos', 'log1p', 'expm1', KEPT),
+        *('erf', 'sin', 'cos', 'asin', 'acos', 'atan2', 'log1p', 'expm1'),
+        KEPT,
     }
 )
 #: Functions of kernel_math.h, for kernels over vertices.

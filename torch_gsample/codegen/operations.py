@@ -109,6 +109,23 @@ def _erf(v: Expression, g: Expression) -> Any:
     return [_times(g, _times(scale, bell))]
 
 
+def _atan2(v: Expression, g: Expression) -> Any:
+    # (x dy - y dx) / (x^2 + y^2), and 0 at the origin, as in torch
+    y, x = v.args
+    square = apply('add', _times(y, y), _times(x, x))
+    is_origin = _is('eq', square, _zero(square))
+    square = _where(is_origin, constant(1, v.dtype), square)
+    part = _where(is_origin, _zero(g), apply('div', g, square))
+    return _times(part, x), apply('neg', _times(part, y))
+
+
+def _asin(v: Expression, g: Expression) -> Any:
+    # 1 / sqrt(1 - x^2)
+    [x], one = v.args, constant(1, v.dtype)
+    rest = _times(apply('sub', one, x), apply('add', one, x))
+    return [apply('div', g, apply('sqrt', rest))]
+
+
 def _log1p(v: Expression, g: Expression) -> Any:
     one = constant(1, v.dtype)
     return [apply('div', g, apply('add', one, v.args[0]))]
@@ -184,6 +201,13 @@ OPERATIONS: dict[str, Operation] = {
         torch.cos,
         lambda v, g: [apply('neg', _times(g, apply('sin', v.args[0])))],
     ),
+    'asin': Operation('lib::asin({0})', torch.asin, _asin),
+    'acos': Operation(
+        'lib::acos({0})',
+        torch.acos,
+        lambda v, g: [apply('neg', _asin(v, g)[0])],
+    ),
+    'atan2': Operation('lib::atan2({0}, {1})', torch.atan2, _atan2),
     'log1p': Operation('lib::log1p({0})', torch.log1p, _log1p),
     'expm1': Operation('lib::expm1({0})', torch.expm1, _expm1),
     **{
@@ -233,7 +257,7 @@ OPERATIONS: dict[str, Operation] = {
 INEXACT = frozenset(
     {
         *('exp', 'log', 'sigmoid', 'sqrt', 'sum_axis', 'tanh'),
-        *('erf', 'sin', 'cos', 'log1p', 'expm1'),
+        *('erf', 'sin', 'cos', 'asin', 'acos', 'atan2', 'log1p', 'expm1'),
     }
 )
 

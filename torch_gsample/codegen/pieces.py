@@ -71,17 +71,6 @@ def over_edges(body: Sequence[str], carry: Sequence[str]) -> list[str]:
     return [_PIECES.format(PIECE), *inner, '    }']
 
 
-def has_hubs(indptr: Tensor) -> bool:
-    """Returns whether a vertex has more edges than a piece.
-
-    Args:
-        indptr (torch.Tensor): Where the edges of each vertex start.
-    """
-    if indptr[-1] <= PIECE:
-        return False
-    return int(indptr.diff().max()) > PIECE
-
-
 @dataclass(frozen=True)
 class Pieces:
     """The edges of the vertices that have most, in pieces.

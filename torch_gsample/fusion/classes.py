@@ -10,6 +10,8 @@ import types
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from torch_geometric.nn import Sequential
+
 from torch_gsample.loader.batch_edge_index import READERS
 
 #: The methods of a model that compute blocks.
@@ -106,6 +108,8 @@ def change_class(
             own = getattr(known_base, name, None)
             if isinstance(own, types.FunctionType):
                 fields[name] = _with_signature(name, own)
+                if name in vars(module) or issubclass(known_base, Sequential):
+                    fields[name] = _OfInstances(name, fields[name])
         READERS.add(known)
     # Other threads may call the module as soon as its class has changed.
     module.__dict__[f'_gsample_{role}'] = known
@@ -150,6 +154,45 @@ def _with_signature(name: str, like: Any) -> Any:
         return self._gsample_run(name, args, kwargs)
 
     return method
+
+
+class _OfInstances:
+    """A method of a class that goes before those of its instances.
+
+    PyG's ``Sequential`` sets a ``forward`` of its own in each instance.
+
+    Args:
+        name (str): Its name.
+        method (Callable): The method.
+    """
+
+    def __init__(self, name: str, method: Any):
+        self._name, self._method = name, method
+
+    def __get__(self, module: Any, owner: Any = None) -> Any:
+        if module is None:
+            return self._method
+        return types.MethodType(self._method, module)
+
+    def __set__(self, module: Any, value: Any) -> None:
+        vars(module)[self._name] = value
+
+    def __delete__(self, module: Any) -> None:
+        del vars(module)[self._name]
+
+
+def own_method(module: Any, name: str, of_class: Any) -> Any:
+    """Returns a method of an instance, or else that of its class.
+
+    Args:
+        module (torch.nn.Module): The instance.
+        name (str): The name of the method.
+        of_class (Callable): The method of the class, bound.
+    """
+    own = vars(module).get(name, of_class)
+    if isinstance(own, types.MethodType):  # a copy may have another's
+        return types.MethodType(own.__func__, module)
+    return own
 
 
 def _restore(

@@ -18,7 +18,7 @@ from torch_gsample.fusion.calls import (
     whole_batch,
 )
 from torch_gsample.fusion.checkpoints import Repeatable, calls_of
-from torch_gsample.fusion.classes import ROLES, Fused
+from torch_gsample.fusion.classes import ROLES, Fused, own_method
 from torch_gsample.fusion.forms import PlanError, UntestedError
 from torch_gsample.fusion.made_edges import edges_of_call
 from torch_gsample.fusion.modules import FusedLayer
@@ -50,7 +50,7 @@ class FusedModel(Fused):
     def _gsample_run(
         self, method: str, args: Any, kwargs: Any, failed: Any = ()
     ) -> Any:
-        own: Any = getattr(super(), method)
+        own = _own(self, method)
         model: Any = self
         state = self._gsample_model
         if is_dynamo_compiling() and has_edges_of_batches(args, kwargs):
@@ -122,6 +122,16 @@ class FusedModel(Fused):
                 return own(*args, **kwargs)
         with BlockCall(state, edges):
             return own(*args, **kwargs)
+
+
+def _own(model: Any, method: str) -> Any:
+    """Returns a method as it is without fusion."""
+    return own_method(model, method, getattr(super(FusedModel, model), method))
+
+
+def _caller(method: str) -> Any:
+    """Returns a function of a model and arguments that calls its method."""
+    return lambda model, *args, **kwargs: _own(model, method)(*args, **kwargs)
 
 
 def _state_of(model: Any, method: str) -> State:
@@ -198,8 +208,7 @@ def _plan(
         if state.steps is None:
             try:
                 state.num_plans += 1
-                forward = getattr(type(model).base, method)
-                make_plan(model, state, forward, args, kwargs)
+                make_plan(model, state, _caller(method), args, kwargs)
             except Exception as error:
                 # Recorded under the lock, before another thread plans.
                 _refuse(state, model.training, error, stacklevel=6)

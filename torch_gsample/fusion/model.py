@@ -28,7 +28,7 @@ from torch_gsample.torch_private import is_compiled
 from torch_gsample.vertex import nn as vertex_nn
 
 #: With fewer nodes, Python costs more than the cheapest layers save.
-MIN_NODES = 2048
+MIN_NODES = 1536
 #: Our layer for each of PyG's.
 _FUSED = {
     getattr(pyg_nn, name): getattr(vertex_nn, name)
@@ -121,7 +121,7 @@ def fuse(
     Example:
         >>> from torch_geometric.nn import GraphSAGE
         >>> fuse(GraphSAGE(4, 8, num_layers=2))
-        GraphSAGE: 2 of 2 layers fused, blocks from the first batch of 2048 \
+        GraphSAGE: 2 of 2 layers fused, blocks from the first batch of 1536 \
 nodes
           convs.0  SAGEConv: fused
           convs.1  SAGEConv: fused

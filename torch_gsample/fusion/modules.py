@@ -47,11 +47,14 @@ class FusedLayer(Fused):
         if (
             call is None
             and len(args) > 1
-            and type(args[0]) is type(args[1]) is Tensor
+            and type(args[1]) is Tensor
+            and _are_plain(args[0])
             and not is_traced()
-            and args[0].size(0) < state.min_nodes
         ):
-            return self._call_pyg(args, kwargs)
+            if _are_few(args[0], state.min_nodes):
+                return self._call_pyg(args, kwargs)
+            if len(args) == 2 and not kwargs and not is_in_backward():
+                return super().forward(*args)  # type: ignore[misc]
         own: Any = super().forward  # type: ignore[misc]
         if is_traced():
             if is_dynamo_compiling() and has_edges_of_batches(args, kwargs):
@@ -164,10 +167,17 @@ class _Left(threading.local):
 _left = _Left()
 
 
+def _are_plain(x: Any) -> bool:
+    """Whether features, or a pair of them, are no subclass of tensors."""
+    if type(x) is tuple and len(x) == 2:
+        return type(x[0]) is Tensor and (x[1] is None or type(x[1]) is Tensor)
+    return type(x) is Tensor
+
+
 def _are_few(x: Any, min_nodes: int) -> bool:
     """Whether features, or a pair of them, have too few rows for a kernel."""
     if isinstance(x, Tensor):
-        return len(x) < min_nodes
+        return x.size(0) < min_nodes
     pair = x if isinstance(x, (tuple, list)) else ()
     return bool(pair) and all(
         y is None or _are_few(y, min_nodes) for y in pair

@@ -59,6 +59,18 @@ tensor([1, 0, 2], dtype=torch.int32), tensor([1, 0, 2]))
         )
     for name, value, size in (('row', row, num_rows), ('col', col, num_cols)):
         _check.in_range(op, name, value, size)
+    return sort_by_column(row, col, num_rows, num_cols, index_dtype)
+
+
+def sort_by_column(
+    row: Tensor,
+    col: Tensor,
+    num_rows: int,
+    num_cols: int,
+    index_dtype: torch.dtype | None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Returns :func:`coo_to_csc` of edges that are known to be valid."""
+    op = 'coo_to_csc'
     wide_indptr, wide_indices = index_widths(
         op, row.numel(), max(num_rows, num_cols), index_dtype
     )

@@ -27,7 +27,6 @@ from torch_gsample.vertex.frontend.precision import (
     without_autocast,
 )
 from torch_gsample.vertex.frontend.trace import (
-    Given,
     Shape,
 )
 from torch_gsample.vertex.kernels.derivatives import refuse_mapped
@@ -323,17 +322,13 @@ def _sizes(
     for size in sizes:
         for kind, count in zip(rows, size or (), strict=False):
             say('size', kind, count)
-    given = [
-        (item.origin.name, item.origin.end or item.kind)
-        for item in plan.operands
-        if isinstance(item.origin, Given)
-        and (item.origin.end or item.kind) in rows
-    ]
-    # A pair says how many vertices there are, whether they are read or not.
-    pairs = [key for key, x in features.items() if isinstance(x, tuple)]
-    given += [(key, kind) for key in pairs for kind in ends(features[key])]
-    for key, kind in given:
+    for key, kind in plan.vertex_features:
         say(key, kind, end_of(features[key], kind).shape[0])
+    # A pair says how many vertices there are, whether they are read or not.
+    for key, feature in features.items():
+        if isinstance(feature, tuple):
+            for kind, x in ends(feature).items():
+                say(key, kind, x.shape[0])
     sources, destinations = rows[SOURCE], rows[DESTINATION]
     if sources is None:
         sources = destinations

@@ -4,11 +4,14 @@ Torch computes those of only one end of edges, with a row for each vertex.
 """
 
 from collections.abc import Callable
+from functools import partial, reduce
+from itertools import accumulate
 from typing import Any
 
 import torch
 
-from torch_gsample.vertex.capture.nodes import MIXED, PURE, Node
+from torch_gsample.vertex.capture.nodes import EDGE, MIXED, PURE, Node
+from torch_gsample.vertex.capture.products import COLUMNS
 from torch_gsample.vertex.capture.shapes import is_cat
 
 aten = torch.ops.aten
@@ -97,6 +100,111 @@ def _roll(call: Any) -> Node:
     return out
 
 
+def _columns(call: Any, x: Node, dim: int) -> list[Any]:
+    """Returns the parts of one position of a dimension, if they are few."""
+    size = x.shape[dim]
+    if size > COLUMNS:
+        raise call.fail(f'it runs along more than {COLUMNS} features')
+    return [
+        call.call(aten.slice.Tensor, x, dim, k, k + 1) for k in range(size)
+    ]
+
+
+def _flip(call: Any) -> Node:
+    """``flip``: positions in reverse order."""
+    x, dims = call.args
+    dims = call.features(dims)
+    if x.kind != MIXED:
+        of_end: Node = call.node(x.row)
+        return of_end
+    for dim in dims:
+        columns = _columns(call, x, dim)
+        x = call.call(aten.cat.default, columns[::-1], dim)
+    out: Node = x
+    return out
+
+
+def _cumsum(call: Any) -> Node:
+    """``cumsum``: the sum of the positions up to each."""
+    x, dim = call.args
+    [dim] = call.features(dim)
+    if x.kind != MIXED or call.kwargs.get('dtype') is not None:
+        of_end: Node = call.node(x.row)
+        return of_end
+    columns = _columns(call, x, dim)
+    sums = list(accumulate(columns, partial(call.call, aten.add.Tensor)))
+    out: Node = call.call(aten.cat.default, sums, dim)
+    return out
+
+
+def _prod(call: Any) -> Node:
+    """``prod``: the product of all positions of a dimension."""
+    x, dim, keep = (*call.args, None, False)[:3]
+    out: Node
+    if x.kind != MIXED or dim is None or call.kwargs.get('dtype') is not None:
+        out = call.reduced()
+        return out
+    [dim] = call.features(dim)
+    columns = _columns(call, x, dim)
+    out = reduce(partial(call.call, aten.mul.Tensor), columns)
+    return out if keep else call.call(aten.squeeze.dim, out, dim)
+
+
+def _pad(call: Any) -> Node:
+    """``pad`` with a constant, joined to the features; less than 0 cuts."""
+    x, widths, *value = call.args
+    ends = list(zip(widths[::2], widths[1::2], strict=True))
+    places = [x.rank - 1 - i for i in range(len(ends))]
+    changed = [d for d, end in zip(places, ends, strict=True) if any(end)]
+    if changed:
+        call.features(changed)
+    if x.kind != MIXED:
+        of_end: Node = call.node(x.row)
+        return of_end
+    for dim, (before, after) in zip(places, ends, strict=True):
+        size = x.shape[dim]
+        x = call.call(
+            aten.slice.Tensor, x, dim, max(0, -before), size + min(0, after)
+        )
+        parts = [
+            _constant(x, dim, before, *value),
+            x,
+            _constant(x, dim, after, *value),
+        ]
+        parts = [part for part in parts if part.shape[dim]]
+        x = call.call(aten.cat.default, parts, dim)
+    out: Node = x
+    return out
+
+
+def _constant(x: Node, dim: int, size: int, value: float = 0.0) -> Node:
+    """Returns equal values, in the shape of others but for a dimension."""
+    shape = *x.shape[:dim], max(0, size), *x.shape[dim + 1 :]
+    return Node('fill', EDGE, shape, x.dtype, x.row, (value,))
+
+
+def _logsumexp(call: Any) -> Node:
+    """``logsumexp``, also of joined features."""
+    x, dims = call.args[:2]
+    dims = call.features(dims)
+    out: Node
+    if not is_cat(x) or x.args[1] not in dims:
+        out = call.reduced()
+        return out
+    most = call.call(aten.amax.default, x, dims, True)
+    most = call.call(aten.detach.default, most)
+    low = call.call(aten.sub.Tensor, x, most)
+    grown = call.call(aten.exp.default, low)
+    total = call.call(aten.sum.dim_IntList, grown, dims, True)
+    out = call.call(aten.log.default, total)
+    out = call.call(aten.add.Tensor, out, most)
+    if call.meta().dim() == x.rank:
+        return out
+    for dim in sorted(dims, reverse=True):
+        out = call.call(aten.squeeze.dim, out, dim)
+    return out
+
+
 def _cross(call: Any) -> Node:
     """``a[k + 1] * b[k + 2] - a[k + 2] * b[k + 1]``, for each ``k``."""
     a, b, *dim = call.args
@@ -171,6 +279,11 @@ DECOMPOSED: dict[str, Callable[[Any], Any]] = {
     **{name: _deviation for name in ('var', 'std')},
     **{name: _softmax for name in ('_softmax', '_log_softmax')},
     'linalg_vector_norm': _norm,
+    'logsumexp': _logsumexp,
+    'prod': _prod,
+    'cumsum': _cumsum,
+    'flip': _flip,
+    'constant_pad_nd': _pad,
     'roll': _roll,
     'linalg_cross': _cross,
     '_trilinear': _bilinear,

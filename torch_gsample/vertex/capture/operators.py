@@ -199,13 +199,14 @@ LOWERED: dict[str, Rule] = {
         for name in (
             *('neg', 'abs', 'exp', 'log', 'sqrt', 'rsqrt', 'reciprocal'),
             *('sigmoid', 'tanh', 'relu', 'square', 'detach', 'logical_not'),
+            *('atan', 'asin', 'acos'),
         )
     },
     **{
         name: _plain(name, 2)
         for name in (
             *('mul', 'maximum', 'minimum', 'logical_and', 'logical_or'),
-            *('eq', 'ne', 'lt', 'le', 'gt', 'ge'),
+            *('eq', 'ne', 'lt', 'le', 'gt', 'ge', 'atan2'),
         )
     },
     **{name: _same for name in ('_to_copy', 'alias', 'clone')},

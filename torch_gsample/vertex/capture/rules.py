@@ -48,7 +48,6 @@ REDUCTIONS = {
     **{'linalg_vector_norm': 2, 'norm': 2, 'prod': 1},
 }
 _ARITHMETIC = frozenset(('add', 'sub', 'rsub', 'mul', 'div'))
-ALONG = {'cumsum': 1, 'flip': 1}
 
 
 def record(
@@ -115,9 +114,6 @@ class Call:
             return special(self)
         if name in REDUCTIONS:
             return self.reduced()
-        if name in ALONG:
-            self.features(self.args[ALONG[name]])
-            return self.node(self.args[0].row)
         raise self.fail()
 
     def _promote(self) -> None:

@@ -70,6 +70,10 @@ def _gelu(x: Any, approximate: str = 'none') -> Any:
     return 0.5 * x * (1 + elementwise('erf', x * math.sqrt(0.5)))
 
 
+def _atan(x: Any) -> Any:
+    return elementwise('atan2', x, 1.0)
+
+
 def _silu(x: Any, inplace: bool = False) -> Any:
     return x * elementwise('sigmoid', x)
 
@@ -197,7 +201,7 @@ RULES.update(
         **{'mish': _mish, 'softsign': _softsign, 'hardtanh': _hardtanh},
         **{'relu6': _relu6, 'hardsigmoid': _hardsigmoid},
         **{'hardswish': _hardswish, 'softshrink': _softshrink},
-        **{'tanhshrink': _tanhshrink, 'softmax': _softmax},
+        **{'atan': _atan, 'tanhshrink': _tanhshrink, 'softmax': _softmax},
         **{'log_softmax': _log_softmax, 'logsumexp': _logsumexp},
         **{'amax': _amax, 'amin': _amin, 'norm': _norm},
         **{'vector_norm': _vector_norm, 'normalize': _normalize},

@@ -23,9 +23,10 @@ from torch_gsample.vertex.kernels.derivatives import (
     refuse_vectorized,
     tangents_of,
 )
+from torch_gsample.vertex.kernels.fused_unit import fused_units
 from torch_gsample.vertex.kernels.operator import (
     differentiable,
-    fused_units,
+    edges_at,
     is_direct,
     rows_of,
     run_fused,
@@ -35,6 +36,7 @@ from torch_gsample.vertex.plan.differentiate import Backward
 
 def _save(ctx: Any, inputs: Any, output: Any) -> None:
     unit, graph, types, *ctx.edges, operands = inputs
+    ctx.layouts = None
     ctx.fused = fused_units[unit]
     ctx.count = len(graph), len(operands)
     ctx.shapes = [x.shape for x in operands]
@@ -81,14 +83,18 @@ def _backward(ctx: Any, grads: Sequence[Tensor | None]) -> Any:
     known = _known(ctx, kept, grads)
     del kept, grads
     outputs = []
+    direct = is_direct(list(known.values()))
     for i, (part, numbers) in enumerate(backward.parts):
         found: list[Tensor] = []
         if part is not None:
             operands = [known[numbers[j]] for j in part.given]
-            run: Any = run_fused
-            if not is_direct(operands):
-                run = torch.ops.gsample.vertex_unit
-            found = run(part.number, graph, types, *ctx.edges, operands)
+            if direct and ctx.layouts is not None:
+                found = part.run(ctx.layouts, operands)
+            else:
+                run: Any = run_fused
+                if not direct:
+                    run = torch.ops.gsample.vertex_unit
+                found = run(part.number, graph, types, *ctx.edges, operands)
             del operands
         if i == 0:
             place = len(ctx.fused.unit.leaves) + len(backward.plan.saved)
@@ -112,11 +118,11 @@ def _known(
     place = len(unit.leaves)
     found.update(enumerate(kept[count:], place))
     place += len(backward.plan.saved)
-    sizes, _, level = ctx.edges
-    rows = rows_of(sizes, level)
     for i, output in enumerate(unit.outputs[: backward.num_results]):
         grad = grads[i]
         if grad is None:
+            sizes, _, level = ctx.edges
+            rows = rows_of(sizes, level)
             shape = rows[output.kind], unit.width(output.axes)
             like = next(x for x in grads if x is not None)
             grad = like.new_zeros(shape, dtype=output.memory)
@@ -153,9 +159,11 @@ class _Unit(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, *args: Any) -> tuple[Tensor, ...]:
-        call = *args[:6], args[6:]
-        out = run_fused(*call)
-        _save(ctx, call, out)
+        call, operands = args[:6], args[6:]
+        layouts = edges_at(*call[1:])
+        out = fused_units[call[0]].run(layouts, operands)
+        _save(ctx, (*call, operands), out)
+        ctx.layouts = layouts  # found once: few edges take less time
         return tuple(out)
 
     @staticmethod

@@ -22,15 +22,9 @@ from torch_gsample.torch_private import (
     without_transforms,
 )
 from torch_gsample.vertex.frontend.precision import cast
+from torch_gsample.vertex.kernels.fused_unit import Fused, Parts, fused
 from torch_gsample.vertex.kernels.layouts import Loops
-from torch_gsample.vertex.kernels.operator import (
-    Fused,
-    Parts,
-    fused,
-    parts_of,
-    rows_of,
-    run_unit,
-)
+from torch_gsample.vertex.kernels.operator import parts_of, rows_of, run_unit
 from torch_gsample.vertex.kernels.relations import Level
 from torch_gsample.vertex.plan.differentiate import (
     Backward,

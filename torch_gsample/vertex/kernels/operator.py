@@ -1,37 +1,34 @@
 """Fused units as one operator, with a fake kernel and a gradient."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
-from weakref import WeakValueDictionary
 
 import torch
 from torch import Tensor
 
-from torch_gsample.codegen.cpp import cpp_source, unit_number
-from torch_gsample.codegen.evaluate import evaluate
-from torch_gsample.codegen.kernel import load_unit
-from torch_gsample.codegen.loaded import Loaded
-from torch_gsample.codegen.run_cuda import run_vertex_unit
 from torch_gsample.codegen.unit import (
     DESTINATION,
     EDGE,
     SOURCE,
     Output,
-    Types,
     Unit,
     ordered,
     unit_of,
 )
-from torch_gsample.locks import new_lock
 from torch_gsample.torch_private import (
     has_dispatch_modes,
     is_transformed,
     may_require_grad,
 )
-from torch_gsample.vertex.frontend.trace import DEGREE
-from torch_gsample.vertex.kernels.ends import GraphEnds
-from torch_gsample.vertex.kernels.layouts import Layout, Layouts, Loops
+from torch_gsample.vertex.kernels.fused_unit import (
+    Fused,
+    Gradients,
+    Parts,
+    fused,
+    fused_units,
+)
+from torch_gsample.vertex.kernels.layouts import Layouts, Loops
 from torch_gsample.vertex.kernels.relations import (
     Level,
     layouts_at,
@@ -39,185 +36,6 @@ from torch_gsample.vertex.kernels.relations import (
 )
 from torch_gsample.vertex.plan.differentiate import Backward, differentiate
 from torch_gsample.vertex.plan.storage import with_half
-
-
-class Fused:
-    """A unit that runs as an operator.
-
-    Args:
-        unit (Unit): The unit.
-        backward (Gradients, optional): The operators of its gradients.
-    """
-
-    def __init__(self, unit: Unit, backward: 'Gradients | None' = None):
-        self.unit, self.backward = unit, backward
-        wanted = None if backward is None else backward.wanted
-        #: The operands that do not come from the graph.
-        self.given = [
-            i for i, leaf in enumerate(unit.leaves) if leaf.name != DEGREE
-        ]
-        #: The programs that use it.
-        self.names: set[str] = set()
-        self.number = unit_number(unit, wanted)
-        #: Operators of gradients, by the operands that need them.
-        self.variants: dict[tuple[int, ...], Fused] = {}
-        #: Operators of tangents, by the operands that have tangents.
-        self.tangents: dict[tuple[int, ...], Any] = {}
-        self._units: dict[torch.dtype, Unit] = {}
-        self._kernels: dict[tuple[torch.dtype, bool], Loaded | None] = {}
-
-    def source(self, index: torch.dtype = torch.int32) -> str:
-        """Returns its C++ source."""
-        return cpp_source(replace(self.unit, index=index))
-
-    def run(self, graph: Layouts, operands: Sequence[Tensor]) -> list[Tensor]:
-        """Computes the outputs, ``[rows, width]`` each."""
-        if graph.incoming.indptr.is_cuda:
-            return self.run_on_gpu(graph, operands)
-        layout, tensors = self._inputs(graph, operands)
-        kernel = self._loaded(layout.indptr.dtype, layout.has_hubs)
-        if kernel is None:
-            return self._evaluated(graph, tensors)
-        return kernel.over_graph(
-            [tensors[i] for i in range(len(self.unit.leaves))],
-            (layout.indptr, layout.indices, layout.edge_id, layout.order),
-            *(layout.num_rows, graph.num_edges),
-        )
-
-    def _loaded(self, index: torch.dtype, has_hubs: bool) -> Loaded | None:
-        """Compiles and loads the unit once; None if that fails."""
-        key = index, has_hubs
-        if key not in self._kernels:  # without pieces: for speed
-            unit = replace(self._indexed(index), whole=not has_hubs)
-            self._kernels[key] = load_unit(unit)
-        return self._kernels[key]
-
-    def _indexed(self, index: torch.dtype) -> Unit:
-        """Returns the unit over a graph of some dtype."""
-        if index not in self._units:
-            self._units[index] = replace(self.unit, index=index)
-        return self._units[index]
-
-    def run_on_gpu(
-        self, graph: Layouts, operands: Sequence[Tensor]
-    ) -> list[Tensor]:
-        """Computes the outputs on a GPU."""
-        layout, tensors = self._inputs(graph, operands)
-        out = run_vertex_unit(
-            self._indexed(layout.indptr.dtype),
-            (layout.indptr, layout.indices, layout.edge_id, layout.order),
-            layout.num_rows,
-            graph.num_edges,
-            [tensors[i] for i in range(len(self.unit.leaves))],
-            layout.hubs,
-        )
-        return self._evaluated(graph, tensors) if out is None else out
-
-    def _inputs(
-        self, graph: Layouts, operands: Sequence[Tensor]
-    ) -> tuple[Layout, dict[int, Tensor]]:
-        """Returns the edges of the unit, and all operands."""
-        layout = graph.incoming
-        if self.unit.center != DESTINATION:
-            layout = graph.outgoing
-        tensors = dict(zip(self.given, operands, strict=True))
-        for i, leaf in enumerate(self.unit.leaves):
-            if leaf.name == DEGREE:
-                tensors[i] = graph.incoming.degree(leaf.dtype)
-        return layout, tensors
-
-    def _evaluated(
-        self, graph: Layouts, tensors: dict[int, Tensor]
-    ) -> list[Tensor]:
-        unit = self.unit
-        rows = {DESTINATION: graph.num_destinations, EDGE: graph.num_edges}
-        types, ends = Types(unit.leaves), GraphEnds(graph)
-        roots = [output.root for output in unit.outputs]
-        found = evaluate(roots, types, unit.sizes, tensors, ends)
-        out = []
-        for value, output in zip(found, unit.outputs, strict=True):
-            shape = [
-                size if axis in output.axes else 1
-                for axis, size in enumerate(unit.sizes)
-            ]
-            count = rows.get(output.kind, graph.num_sources)
-            if output.kind == EDGE:
-                value = ends.moved(value, types.kind(output.root), EDGE)
-                value = value.expand(graph.incoming.indices.numel(), *shape)
-                value = graph.incoming.scatter(value, count)
-            value = value.expand(count, *shape)
-            # A copy: autograd forbids in-place changes of a view.
-            value = value.reshape(count, -1).to(output.memory, copy=True)
-            out.append(value.contiguous())
-        return out
-
-    def fake(self, rows: dict[str, Any], like: Tensor) -> list[Tensor]:
-        """Returns outputs without values."""
-        return [
-            like.new_empty(
-                (rows[output.kind], self.unit.width(output.axes)),
-                dtype=output.memory,
-            )
-            for output in self.unit.outputs
-        ]
-
-
-#: The live units, by a hash of their content.
-fused_units: WeakValueDictionary[int, Fused] = WeakValueDictionary()
-_lock = new_lock()
-
-
-def fused(unit: Unit, backward: 'Gradients | None' = None) -> Fused:
-    """Returns the operator of a unit; equal units share it.
-
-    Args:
-        unit (Unit): The unit.
-        backward (Gradients, optional): The operators of its gradients.
-    """
-    made = Fused(unit, backward)
-    with _lock:  # an object that another one replaces would lose its number
-        return fused_units.setdefault(made.number, made)
-
-
-#: For the units at both ends: the operator and its operands.
-Parts = tuple[tuple[Fused | None, list[int]], ...]
-
-
-@dataclass(frozen=True)
-class Gradients:
-    """The operators of the gradients of a unit.
-
-    Args:
-        wanted (Tuple[int, ...]): The operands that need gradients.
-        plan (Backward): The plan of the gradients.
-        saved (Tuple[int, ...]): The outputs of the unit that they read, if
-            any.
-        num_results (int): Outputs of the unit that have gradients.
-        parts (Tuple): For each of the two units, the operator, if any, and its
-            operands.
-        again (Dict[Tuple[int, ...], Tuple[Backward, Tuple]]): Their
-            replacements if gradients are differentiated, by the outputs that
-            have gradients (``derivatives.py``).
-    """
-
-    wanted: tuple[int, ...]
-    plan: Backward
-    saved: tuple[int | None, ...]
-    num_results: int
-    parts: Parts
-    again: dict[tuple[int, ...], tuple[Backward, Parts]] = field(
-        default_factory=dict
-    )
-
-    @property
-    def read(self) -> set[int]:
-        """The operands of the unit and saved values that they read."""
-        return {
-            kept[i]
-            for part, kept in self.parts
-            if part is not None
-            for i in part.given
-        }
 
 
 def training(unit: Unit, wanted: Sequence[int]) -> Fused:
@@ -327,7 +145,7 @@ def run_unit(
         wanted = tuple(i for i, x in enumerate(operands) if x.requires_grad)
     if wanted:
         number = _variant(number, wanted)
-    call = number, list(graph), types, list(sizes), int(loops), int(level)
+    call = number, graph, types, sizes, int(loops), int(level)
     if transformed:
         return list(differentiable[1].apply(*call, *operands))
     if not is_direct(operands):
@@ -375,13 +193,26 @@ def run_fused(
         raise ValueError(
             f"vertex_unit: 'unit' must be made in this process (got {unit})"
         )
+    made = edges_at(graph, types, sizes, loops, level)
+    return fused_units[unit].run(made, operands)
+
+
+def edges_at(
+    graph: Sequence[Tensor],
+    types: Tensor | None,
+    sizes: Sequence[int],
+    loops: int,
+    level: int,
+) -> Layouts:
+    """Returns the edges of a unit, whose features have a row for each."""
     made = layouts_at(graph, types, sizes, Loops(loops), Level(level))
-    if made.num_edges != rows_of(sizes, level)[EDGE]:
+    rows = level_sizes(sizes, level)[2]
+    if made.num_edges != rows:
         raise ValueError(
             f'vertex_program: features of edges must have {made.num_edges} '
-            f'rows (got {rows_of(sizes, level)[EDGE]})'
+            f'rows (got {rows})'
         )
-    return fused_units[unit].run(made, operands)
+    return made
 
 
 torch.library.impl('gsample::vertex_unit', ('cpu', 'cuda'))(run_fused)

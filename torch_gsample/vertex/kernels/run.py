@@ -77,11 +77,13 @@ class Run:
         """Returns the results of the program, ``[rows, ...]`` each."""
         plan = self.plan
         found = []
-        for step, dims, dtype in zip(
-            *(plan.result_steps, plan.result_dims, plan.dtypes), strict=True
+        for step, shape, dtype in zip(
+            *(plan.result_steps, plan.result_shapes, plan.dtypes), strict=True
         ):
             value = cast(self._done(step, DESTINATION), dtype)
-            found.append(value.reshape(-1, *shape_of(dims)))
+            if len(shape) != 1 or value.shape[1] != shape[0]:
+                value = value.reshape(-1, *shape)
+            found.append(value)
         return found
 
     @property

@@ -16,9 +16,7 @@ from torch_gsample.codegen.unit import DESTINATION, EDGE, PARAMETER, SOURCE
 from torch_gsample.torch_private import has_dispatch_modes, is_transformed
 from torch_gsample.vertex.frontend.trace import (
     Degree,
-    Nested,
     Product,
-    Quantile,
 )
 from torch_gsample.vertex.kernels.edge_tiles import (
     Hubs,
@@ -37,16 +35,6 @@ from torch_gsample.vertex.plan.plan import Plan
 from torch_gsample.vertex.plan.stages import Stages, stages_of
 
 
-def stores_edges(plan: Plan) -> bool:
-    """Whether torch multiplies or sorts values of edges, except by type."""
-    kinds = [type(origin) for origin in plan.origins]
-    return Nested not in kinds and any(
-        isinstance(origin, Quantile)
-        or (isinstance(origin, Product) and origin.x.kind == EDGE)
-        for origin in plan.origins
-    )
-
-
 def run_tiled(run: Run) -> list[Tensor] | None:
     """Returns the results of a call; None if it does not run by tiles.
 
@@ -56,7 +44,7 @@ def run_tiled(run: Run) -> list[Tensor] | None:
     plan = run.plan
     if (
         torch.compiler.is_compiling()  # Dynamo cannot read the plan
-        or not stores_edges(plan)
+        or not plan.stores_edges
         or is_transformed()
         or has_dispatch_modes()
         or run.num_edges <= _edges(plan)

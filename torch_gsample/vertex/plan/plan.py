@@ -51,8 +51,8 @@ from torch_gsample.vertex.frontend.trace import (
     Quantile,
     Signature,
 )
-from torch_gsample.vertex.frontend.values import Axis, Unsupported
-from torch_gsample.vertex.kernels.operator import Fused, fused
+from torch_gsample.vertex.frontend.values import Axis, Unsupported, shape_of
+from torch_gsample.vertex.kernels.fused_unit import Fused, fused
 from torch_gsample.vertex.plan.axes import numbered, sizes_of
 from torch_gsample.vertex.plan.levels import nested_unit
 from torch_gsample.vertex.plan.projections import projection_of
@@ -176,6 +176,23 @@ class Plan:
             if isinstance(origin, Computed | Product | Quantile)
         }
         self.result_steps = [self.step(root) for root in self.results]
+        #: The shape of a row of each result.
+        self.result_shapes = [shape_of(dims) for dims in self.result_dims]
+        #: Name and end of features that are read and have a row for each
+        #: vertex.
+        self.vertex_features = [
+            (item.origin.name, item.origin.end or item.kind)
+            for item in self.operands
+            if isinstance(item.origin, Given)
+            and (item.origin.end or item.kind) in (SOURCE, DESTINATION)
+        ]
+        #: Whether torch multiplies or sorts values of edges, except by type.
+        kinds = {type(origin) for origin in self.origins}
+        self.stores_edges = Nested not in kinds and any(
+            isinstance(origin, Quantile)
+            or (isinstance(origin, Product) and origin.x.kind == EDGE)
+            for origin in self.origins
+        )
 
     def _promotion(self) -> torch.dtype | None:
         """Returns the promoted dtype if it is one of half precision.

@@ -14,11 +14,9 @@ from typing_extensions import Unpack
 
 from torch_gsample import rng
 from torch_gsample.ops import _check
-from torch_gsample.spark.batches import (
-    SHARD_BYTES,
-    EdgeType,
-    checked_features,
-)
+from torch_gsample.spark.batch_types import EdgeType
+from torch_gsample.spark.batches import SHARD_BYTES
+from torch_gsample.spark.feature_tables import checked_tables
 from torch_gsample.spark.frames import DataFrame, digest
 from torch_gsample.spark.hops import neighbor_sample
 from torch_gsample.spark.jobs import operation
@@ -131,8 +129,7 @@ def sample_epochs(
     if unknown:
         raise TypeError(f'{_OP}: unknown option {min(unknown)!r}')
     types, _ = checked_relations(_OP, graph, fanouts)
-    checked_features(_OP, 'features', features, types)
-    checked_features(_OP, 'edge_features', edge_features, types)
+    checked_tables(_OP, features, edge_features, types)
 
     def checked(own: Any) -> DataFrame:
         return checked_arguments(

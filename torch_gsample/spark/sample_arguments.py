@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from torch_gsample.ops import _check
-from torch_gsample.spark.batches import BatchTypes, EdgeType
+from torch_gsample.spark.batch_types import BatchTypes, EdgeType
 from torch_gsample.spark.frames import (
     DataFrame,
     F,

@@ -26,7 +26,7 @@ def test_a_column_that_spark_finds_twice_is_refused(spark, edges, seeds):
     """Otherwise Spark names neither the function nor the argument."""
     vertices = edges.selectExpr('src as id').distinct()
     twice = spark.createDataFrame([(0, 1, 0, 5)], ['src', 'dst', 'id', 'id'])
-    cases = edges.withColumn('SRC', edges.dst)
+    cases = edges.selectExpr('*', 'dst as SRC')
     words = "'edges' must have one column '{}' .it has .'{}', '{}'"
     with pytest.raises(ValueError, match=words.format('id', 'id', 'id')):
         on_spark.random_vertex(vertices, twice, 0.5)
@@ -48,7 +48,7 @@ def test_edges_of_one_id_are_refused(frame, seeds, split, tmp_path):
     edges = frame(src=[0, 1, 2], dst=[3, 3, 3], id=[7, 8, 7])
     with pytest.raises(ValueError, match=r"'id' of 'edges'.*got 7 twice"):
         neighbor_sample(edges, seeds, [2], batch_size=2, split=split).write(
-            '/nowhere'
+            tmp_path / 'out'
         )
     edges = frame(src=[0, 1], dst=[3, 2], id=[7, 7])  # of two nodes
     sample = neighbor_sample(edges, seeds, [2], batch_size=2, split=split)
@@ -126,3 +126,19 @@ def test_errors_of_tasks_are_those_of_the_package(frame, seeds):
         'negative (got nan at the edge 1)'
     )
     assert 'Traceback' in str(caught.value.__cause__)
+
+
+@pytest.mark.parametrize('split', ['batches', 'nodes'])
+def test_positions_of_the_right_sum_that_occur_twice_are_refused(
+    frame, edges, tmp_path, split
+):
+    seeds = frame(position=[0, 0, 3, 3], id=[3, 2, 1, 0])
+    sample = neighbor_sample(edges, seeds, [2], batch_size=4, split=split)
+    words = r"^neighbor_sample: .*'position' of 'seeds'.*got 0 twice"
+    with pytest.raises(ValueError, match=words):
+        sample.write(tmp_path / 'out')
+    sample.close()
+    for positions in ([0, 1, 1, 3], [2**62] * 4, [-1, 0, 3, 4]):
+        seeds = frame(position=positions, id=[3, 2, 1, 0])
+        with pytest.raises(ValueError, match='position'):
+            neighbor_sample(edges, seeds, [2], batch_size=4, split=split)

@@ -16,11 +16,12 @@ from torch_gsample.spark.frames import (
 #: Spark's types for tensors.
 _NUMBERS = 'boolean tinyint smallint int bigint float double'.split()
 #: Fields of batches that a feature of that name would replace, or be lost to.
-_FIELDS = {
-    *('batch', 'batch_size', 'blocks', 'e_id', 'edge_index', 'input_id'),
-    *('n_id', 'num_edges', 'num_nodes', 'num_sampled_edges'),
-    *('num_sampled_nodes', 'ptr', 'seed_time'),
-}
+_FIELDS = frozenset(
+    (
+        'batch batch_size blocks e_id edge_index input_id n_id num_edges '
+        'num_nodes num_sampled_edges num_sampled_nodes ptr seed_time'
+    ).split()
+)
 #: The columns common to all kinds of rows.
 COMMON = 'batch kind hop relation tree dst slot src id'.split()
 

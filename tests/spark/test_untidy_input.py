@@ -142,3 +142,13 @@ def test_positions_of_the_right_sum_that_occur_twice_are_refused(
         seeds = frame(position=positions, id=[3, 2, 1, 0])
         with pytest.raises(ValueError, match='position'):
             neighbor_sample(edges, seeds, [2], batch_size=4, split=split)
+
+
+def test_errors_of_types_name_a_conversion(frame, edges, seeds):
+    words = frame(src=['a'], dst=['b'], id=[0])
+    match = r"'src' of 'edges' must hold integers .got string.; assign_ids"
+    with pytest.raises(TypeError, match=match):
+        neighbor_sample(words, seeds, [2], batch_size=2)
+    times = edges.selectExpr('*', 'timestamp_seconds(id) as time')
+    with pytest.raises(TypeError, match=r'.got timestamp.; unix_seconds'):
+        neighbor_sample(times, seeds, [2], batch_size=2, timed=True)

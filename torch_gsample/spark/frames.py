@@ -21,6 +21,12 @@ from torch_gsample.spark.jobs import context_of, operation  # noqa: E402
 INTEGERS = ('tinyint', 'smallint', 'int', 'bigint')
 _WEIGHTS = (*INTEGERS, 'float', 'double')
 
+#: What makes integers of other values, by column.
+_HINTS = {
+    **dict.fromkeys(('id', 'src', 'dst'), '; assign_ids maps other keys'),
+    'time': '; unix_seconds and unix_micros convert timestamps',
+}
+
 #: Prefix of internal column names.
 OWN = '__gsample_'
 
@@ -57,7 +63,7 @@ def checked_frame(
         if types[column] not in INTEGERS:
             raise TypeError(
                 f"{op}: column '{column}' of '{name}' must hold integers "
-                f'(got {types[column]})'
+                f'(got {types[column]}){_HINTS.get(column, "")}'
             )
     casts = {c: F.col(c).cast('bigint') for c in columns}
     if guard:

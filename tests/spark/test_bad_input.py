@@ -184,8 +184,10 @@ def test_nulls_fail_the_job_of_neighbor_sample(frame):
     seeds = frame(position=[0], id=[1], time=[3])
     for name in columns:
         edges = frame(**{**columns, name: [0, None]})
-        match = f"'{name}' of 'edges' must not be null"
-        with pytest.raises(SparkRuntimeException, match=match):
+        match = (
+            f"^neighbor_sample: column '{name}' of 'edges' must not be null"
+        )
+        with pytest.raises(ValueError, match=match):
             on_spark.neighbor_sample(
                 edges, seeds, [2], batch_size=1, timed=True
             ).edges.collect()

@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -111,7 +112,7 @@ def test_a_run_of_other_arguments_is_refused(spark, graph, tmp_path):
     for options, words in (
         ({'seed': 3}, "'seed' must be 12 .got 3."),
         ({'batch_size': 3}, "'batch_size' must be 2 .got 3."),
-        ({'replace': True}, "'replace' must be None .got True."),
+        ({'replace': True}, "'replace' must be False .got True."),
         (
             {'seeds': seed_frame(spark, [1])},
             "'seeds' must not change during epoch",
@@ -281,3 +282,37 @@ def test_walks_go_on_and_read_stored_edges(spark, data, tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="needs a column 'id' of 'edges'"):
         on_spark.random_walk(vertices, bare, 0.5, out_edges=out_edges)
     assert os.path.exists(tmp_path / 'walk' / 'walk.json')
+
+
+def test_defaults_that_are_given_are_no_other_arguments(
+    spark, graph, tmp_path
+):
+    seeds, run = seed_frame(spark, SEEDS), tmp_path / 'run'
+    sample(graph, seeds, run, 1)
+    before = {path: path.stat().st_mtime_ns for path in run.glob('*/*')}
+    sample(graph, seeds, run, 1, replace=False, temporal_strategy='uniform')
+    sample(graph, seeds, run, 1, time_window=None, split='nodes')
+    after = {path: path.stat().st_mtime_ns for path in run.glob('*/*')}
+    assert before == after
+
+
+def test_a_lost_file_of_a_run_is_found(spark, data, graph, tmp_path):
+    seeds, run = in_epoch(spark), tmp_path / 'run'
+    sample(graph, seeds, run)
+    lost = min((run / 'epoch-0').glob('batches-*'))
+    lost.unlink()
+    with pytest.raises(ValueError, match=rf'{lost.name}.*no file.*epoch-0'):
+        sample(graph, seeds, run)
+    shutil.rmtree(run / 'epoch-0')
+    sample(graph, seeds, run)
+    assert_same_batches(SampledParquetLoader(run), local(data, 0))
+
+
+def test_a_folder_of_other_files_is_no_run(spark, graph, tmp_path):
+    """A loader would read the run, or epochs of unknown arguments."""
+    seeds, run = seed_frame(spark, SEEDS), tmp_path / 'run'
+    sample(graph, seeds, run, 1)
+    (run / 'run.json').unlink()
+    words = "must be an empty folder or have 'run.json'.*'epoch-0'"
+    with pytest.raises(ValueError, match=words):
+        sample(graph, seeds, run, 1)

@@ -61,9 +61,20 @@ def assemble(
 
 
 def seeds_of(table: pa.Table) -> Lists:
-    """Returns the columns of a batch's seeds, in order."""
+    """Returns the columns of a batch's seeds, in order.
+
+    Raises:
+        ValueError: If two have one position.
+    """
     seeds = _part(table, SEED)
-    order = seeds['slot'].argsort()
+    slot, order = seeds['slot'].sort()
+    twice = slot[1:] == slot[:-1]
+    if bool(twice.any()):
+        raise ValueError(
+            "neighbor_sample: the column 'position' of 'seeds' must hold "
+            f'distinct numbers (got {int(slot[1:][twice][0])} twice, from the '
+            f'first one of the batch {table["batch"][0]})'
+        )
     return {name: value[order] for name, value in seeds.items()}
 
 

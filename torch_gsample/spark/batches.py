@@ -7,16 +7,23 @@ mini-batch, as in a trainer, and the file that it writes.
 import functools
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from torch_gsample.ops._check import count
-from torch_gsample.spark.assemble import EDGE, FEATURE, SEED, assemble
+from torch_gsample.spark.assemble import EDGE, SEED, assemble
+from torch_gsample.spark.batch_types import BatchTypes, EdgeType
+from torch_gsample.spark.feature_tables import (
+    COMMON,
+    checked_tables,
+    feature_rows,
+    widths_of,
+)
 from torch_gsample.spark.frames import (
     OWN,
     DataFrame,
     F,
-    checked_frame,
     map_arrow,
     pa,
 )
@@ -29,60 +36,8 @@ from torch_gsample.spark.shard_files import (
     write_index,
 )
 
-EdgeType = tuple[str, str, str]
-
 #: Bytes of a file of batches.
 SHARD_BYTES = 128 << 20
-#: Spark's types for tensors.
-_NUMBERS = 'boolean tinyint smallint int bigint float double'.split()
-#: The columns common to all kinds of rows.
-_COMMON = 'batch kind hop relation tree dst slot src id'.split()
-
-
-@dataclass(frozen=True)
-class BatchTypes:
-    """The types of a graph, and the options of its sample; see :meth:`of`.
-
-    It has all metadata that readers need.
-    """
-
-    nodes: list[str | None]
-    edges: list[Any]
-    ends: list[tuple[int, int]]
-    hops: int = 0
-    disjoint: bool = False
-    timed: bool = False
-    input_type: int = 0
-    num_seeds: int = 0
-    batch_size: int = 0
-
-    @classmethod
-    def of(cls, edge_types: list[tuple[str, str, str]] | None) -> 'BatchTypes':
-        """Returns the types of a graph, node types by first occurrence."""
-        if edge_types is None:
-            return cls([None], [None], [(0, 0)])
-        ends = [t for edge in edge_types for t in (edge[0], edge[2])]
-        nodes: list[str | None] = list(dict.fromkeys(ends))
-        places = [(nodes.index(e[0]), nodes.index(e[2])) for e in edge_types]
-        return cls(nodes, list(edge_types), places)
-
-    @property
-    def num_nodes(self) -> int:
-        """Number of node types."""
-        return len(self.nodes)
-
-    def sampled(self, **facts: Any) -> 'BatchTypes':
-        """Returns these types with the options of a sample."""
-        return replace(self, **facts)
-
-    def facts(self, widths: dict[str, int]) -> dict[str, Any]:
-        """Returns all metadata as plain values.
-
-        Args:
-            widths (Dict[str, int]): Number of elements of a feature, by
-                column; -1 if it is not an array.
-        """
-        return {**asdict(self), 'widths': widths}
 
 
 @dataclass
@@ -116,7 +71,7 @@ class SampledBatches:
     @operation
     def write(
         self,
-        path: str,
+        path: str | Path,
         features: DataFrame | Mapping[str, DataFrame] | None = None,
         edge_features: DataFrame | Mapping[EdgeType, DataFrame] | None = None,
         mode: str = 'errorifexists',
@@ -129,8 +84,8 @@ class SampledBatches:
         their offsets and checksums; it is written last.
 
         Args:
-            path (str): A folder shared by executors and driver: a path, or a
-                URL of ``fsspec``.
+            path (str or Path): A folder shared by executors and driver: a
+                path, or a URL of ``fsspec``.
             features (DataFrame or Dict, optional): A column ``id`` of nodes,
                 and columns of numbers or of arrays of numbers of equal length;
                 a dictionary by node type in a heterogeneous graph.
@@ -162,11 +117,11 @@ class SampledBatches:
         if mode == 'errorifexists' and system.exists(root):
             raise FileExistsError(
                 f"write: 'path' must not exist, unless 'mode' is "
-                f"'overwrite' (got {path!r})"
+                f"'overwrite' (got {str(path)!r})"
             )
         if system.exists(root):
             system.rm(root, recursive=True)
-        shards = self._write_shards(path, facts, rows, shard_bytes)
+        shards = self._write_shards(str(path), facts, rows, shard_bytes)
         write_index(system, root, facts, shards)
 
     def _to_write(
@@ -212,12 +167,7 @@ class SampledBatches:
     ) -> tuple[list[DataFrame], dict[str, int]]:
         """Returns the rows of all kinds, and the widths of features."""
         types = self.types
-        tables_of = {
-            'node': checked_features('write', 'features', features, types),
-            'edge': checked_features(
-                'write', 'edge_features', edge_features, types
-            ),
-        }
+        tables_of = checked_tables('write', features, edge_features, types)
         rows = [seed_rows(self.seeds, types)]
         if self.sampling is None:
             rows.append(_edge_rows(self.edges))
@@ -228,8 +178,8 @@ class SampledBatches:
             self._persisted.append(self.edges.persist())
         for kind, tables in tables_of.items():
             for t, table in tables.items():
-                widths.update(_widths(table, f'{kind}_{t}_'))
-                rows.append(_feature_rows(self, kind, t, table))
+                widths.update(widths_of(table, f'{kind}_{t}_'))
+                rows.append(feature_rows(self, kind, t, table))
         return rows, widths
 
     def close(self) -> None:
@@ -280,58 +230,8 @@ def _shards(
         yield json.dumps(shard.write(system, folder))
 
 
-def checked_features(
-    op: str,
-    name: str,
-    tables: DataFrame | Mapping[Any, DataFrame] | None,
-    types: BatchTypes,
-) -> dict[int, DataFrame]:
-    """Returns tables of features by type index, with ids of int64.
-
-    Args:
-        op (str): The function, for errors.
-        name (str): ``'features'`` or ``'edge_features'``.
-        tables (DataFrame or Dict, optional): The value.
-        types (BatchTypes): Of the sample.
-
-    Raises:
-        TypeError: If ids are not integers, or features not numbers.
-        ValueError: If a column is missing, or a type unknown.
-    """
-    if tables is None:
-        return {}
-    known: list[Any] = types.nodes if name == 'features' else types.edges
-    out = {}
-    given = tables if isinstance(tables, Mapping) else {None: tables}
-    for kind, table in given.items():
-        if kind not in known:
-            raise ValueError(
-                f"{op}: '{name}' must be of the types {known} (got {kind!r})"
-            )
-        table = checked_frame(op, name, table, ['id'])
-        for column, held in table.dtypes:
-            if held.removeprefix('array<').removesuffix('>') not in _NUMBERS:
-                raise TypeError(
-                    f"{op}: columns of '{name}' must hold numbers or arrays "
-                    f'of numbers (got {held} in {column!r})'
-                )
-        out[known.index(kind)] = table
-    return out
-
-
-def _widths(table: DataFrame, prefix: str) -> dict[str, int]:
-    """The length of arrays, from the first row of a table."""
-    arrays = [n for n, kind in table.dtypes if kind.startswith('array<')]
-    first = table.select(*(F.size(n).alias(n) for n in arrays)).head()
-    return {
-        prefix + name: (first[name] if first else 0) if name in arrays else -1
-        for name in table.columns
-        if name != 'id'
-    }
-
-
 def _edge_rows(edges: DataFrame) -> DataFrame:
-    return edges.withColumn('kind', F.lit(EDGE)).select(*_COMMON)
+    return edges.withColumn('kind', F.lit(EDGE)).select(*COMMON)
 
 
 def seed_rows(seeds: DataFrame, types: BatchTypes) -> DataFrame:
@@ -345,25 +245,4 @@ def seed_rows(seeds: DataFrame, types: BatchTypes) -> DataFrame:
         'src': F.col('time') if types.timed else F.lit(0),
         'id': F.col('position'),
     }
-    return seeds.withColumns(columns).select(*_COMMON)
-
-
-def _feature_rows(
-    sample: SampledBatches, kind: str, t: int, table: DataFrame
-) -> DataFrame:
-    """The features of a batch's items, once for each batch."""
-    if kind == 'node':
-        items = sample.nodes[t].select('batch', F.col('node').alias('id'))
-    else:
-        edges = sample.edges.where(F.col('relation') == t)
-        items = edges.select('batch', 'id')
-    named = {n: f'{kind}_{t}_{n}' for n in table.columns if n != 'id'}
-    joined = items.distinct().join(table.withColumnsRenamed(named), 'id')
-    zeros = ('hop', 'tree', 'dst', 'slot', 'src')
-    return joined.withColumns(
-        {
-            'kind': F.lit(FEATURE[kind]),
-            'relation': F.lit(t),
-            **{name: F.lit(0) for name in zeros},
-        }
-    ).select(*_COMMON, *named.values())
+    return seeds.withColumns(columns).select(*COMMON)

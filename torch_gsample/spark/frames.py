@@ -21,6 +21,12 @@ from torch_gsample.spark.jobs import context_of, operation  # noqa: E402
 INTEGERS = ('tinyint', 'smallint', 'int', 'bigint')
 _WEIGHTS = (*INTEGERS, 'float', 'double')
 
+#: What makes integers of other values, by column.
+_HINTS = {
+    **dict.fromkeys(('id', 'src', 'dst'), '; assign_ids maps other keys'),
+    'time': '; unix_seconds and unix_micros convert timestamps',
+}
+
 #: Prefix of internal column names.
 OWN = '__gsample_'
 
@@ -52,21 +58,51 @@ def checked_frame(
             f'{type(frame).__name__})'
         )
     types = dict(frame.dtypes)
+    check_columns(op, name, frame, columns)
     for column in columns:
-        if column not in types:
-            raise ValueError(
-                f"{op}: '{name}' must have a column '{column}' (it has "
-                f'{frame.columns})'
-            )
         if types[column] not in INTEGERS:
             raise TypeError(
                 f"{op}: column '{column}' of '{name}' must hold integers "
-                f'(got {types[column]})'
+                f'(got {types[column]}){_HINTS.get(column, "")}'
             )
     casts = {c: F.col(c).cast('bigint') for c in columns}
     if guard:
         casts = {c: _guarded(op, name, c, casts) for c in columns}
     return frame.withColumns(casts)
+
+
+def check_columns(
+    op: str, name: str, frame: DataFrame, columns: Sequence[str]
+) -> None:
+    """Checks that a frame has some columns, each once.
+
+    Spark ignores the case of names, unless ``spark.sql.caseSensitive`` is set.
+
+    Raises:
+        ValueError: If one is missing, or Spark finds several.
+    """
+    every = frame.columns
+    for column in columns:
+        if column not in every:
+            raise ValueError(
+                f"{op}: '{name}' must have a column '{column}' (it has "
+                f'{every})'
+            )
+        twice = [n for n in every if n.lower() == column.lower()]
+        if len(twice) > twice.count(column):
+            conf = frame.sparkSession.conf.get('spark.sql.caseSensitive')
+            if str(conf).lower() == 'true':
+                twice = [column] * twice.count(column)
+        if len(twice) > 1:
+            raise ValueError(
+                f"{op}: '{name}' must have one column '{column}' (it has "
+                f'{twice})'
+            )
+
+
+def quoted(name: str) -> str:
+    """Quotes the name of a column, which may contain dots."""
+    return '`' + name.replace('`', '``') + '`'
 
 
 def _guarded(
@@ -106,11 +142,7 @@ def checked_relation(
     numbers = ['src', 'dst', 'id'] + ['time'] * timed
     frame = checked_frame(op, 'edges', frame, numbers)
     if weighted:
-        if 'weight' not in frame.columns:
-            raise ValueError(
-                f"{op}: 'edges' must have a column 'weight' (it has "
-                f'{frame.columns})'
-            )
+        check_columns(op, 'edges', frame, ['weight'])
         kind = dict(frame.dtypes)['weight']
         if kind not in _WEIGHTS and not kind.startswith('decimal'):
             raise TypeError(
@@ -250,7 +282,7 @@ def map_arrow(
     udf = UserDefinedFunction(
         function, schema, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF
     )
-    column: Any = udf(*(frame[name] for name in frame.columns))
+    column: Any = udf(*(frame[quoted(name)] for name in frame.columns))
     inner: Any = frame
     mapped = inner._jdf.mapInArrow(column._jc, False, None)
     return type(inner)(mapped, frame.sparkSession)

@@ -8,11 +8,8 @@ from torch_gsample import rng
 from torch_gsample.graph_sampling.draws import checked_seed
 from torch_gsample.ops import _check
 from torch_gsample.spark.adjacency import Adjacency
-from torch_gsample.spark.batches import (
-    BatchTypes,
-    EdgeType,
-    SampledBatches,
-)
+from torch_gsample.spark.batch_types import BatchTypes, EdgeType
+from torch_gsample.spark.batches import SampledBatches
 from torch_gsample.spark.frames import DataFrame, F
 from torch_gsample.spark.jobs import operation
 from torch_gsample.spark.sample_arguments import (

@@ -9,13 +9,19 @@ from typing import TypeAlias
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
-from torch_gsample.spark.frames import INTEGERS, OWN, Column, DataFrame, F
+from torch_gsample.spark.frames import (
+    INTEGERS,
+    OWN,
+    Column,
+    DataFrame,
+    F,
+    check_columns,
+)
 from torch_gsample.spark.jobs import operation
 from torch_gsample.spark.keys import (
     KEY_TYPES,
     canonical,
     canonical_type,
-    check_columns,
     dense_ids,
     hashed,
     key_error,
@@ -144,6 +150,7 @@ class VertexIds:
             mode (str, optional): ``'errorifexists'`` or ``'overwrite'``.
 
         Raises:
+            FileExistsError: If ``path`` exists.
             TypeError: If ``path`` is not a string.
             ValueError: If ``mode`` is unknown.
         """
@@ -156,7 +163,15 @@ class VertexIds:
         marked = self.frame.withMetadata('id', kind)
         # Spark Connect knows only the short name.
         short = 'error' if mode == 'errorifexists' else mode
-        marked.write.mode(short).parquet(path)
+        try:
+            marked.write.mode(short).parquet(path)
+        except AnalysisException as error:
+            if 'PATH_ALREADY_EXISTS' not in str(error):
+                raise
+            raise FileExistsError(
+                f"write: 'path' must not exist, unless 'mode' is 'overwrite' "
+                f'(got {path!r})'
+            ) from error
 
     def _own_names(self, end: str) -> dict[str, str]:
         return {key: f'{OWN}{end}_{key}' for key in self.keys}

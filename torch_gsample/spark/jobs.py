@@ -3,6 +3,7 @@
 Messages go to the logger ``torch_gsample.spark``, at level INFO.
 """
 
+import builtins
 import errno
 import functools
 import inspect
@@ -10,6 +11,7 @@ import itertools
 import logging
 import math
 import os
+import re
 import tempfile
 import threading
 import time
@@ -37,6 +39,14 @@ log = logging.getLogger('torch_gsample.spark')
 _DESCRIPTION = 'spark.job.description'
 #: In the JVM's error if a file cannot grow.
 _FULL = 'java.io.IOException: No space left on device'
+#: An error of this package in Spark's error: raised by a Python worker, or by
+#: ``raise_error`` of the JVM.
+_OF_TASK = re.compile(
+    r'^(?:(?P<kind>IndexError|TypeError|ValueError): '
+    r'|.*\[USER_RAISED_EXCEPTION\] )'
+    r'(?P<text>\w+: .*?)(?: SQLSTATE: \w+)?$',
+    re.MULTILINE,
+)
 _tags = itertools.count()
 #: The report of the innermost :func:`watch`, and its context.
 _watched: ContextVar[tuple[SparkContext, JobReport] | None] = ContextVar(
@@ -158,18 +168,24 @@ def operation(function: Function) -> Function:
         session = _session_of(given.values())
         if session is None:
             return function(*args, **kwargs)
-        with described(session, name), _full_disks(session, name):
+        with described(session, name), _plain_errors(session, name):
             return function(*args, **kwargs)
 
     return typing.cast(Function, checked)
 
 
 @contextmanager
-def _full_disks(session: SparkSession, op: str) -> Iterator[None]:
-    """Names the disks of a session if one is full; Spark does not."""
+def _plain_errors(session: SparkSession, op: str) -> Iterator[None]:
+    """Raises the error of a task in the driver, and names a full disk.
+
+    Spark's error has the tracebacks of the worker and of the JVM.
+    """
     try:
         yield
     except (Py4JError, PySparkException) as error:
+        if own := _OF_TASK.search(str(error)):
+            kind = getattr(builtins, own['kind'] or 'ValueError')
+            raise kind(own['text']) from error
         if _FULL not in str(error):
             raise
         context, where = context_of(session), ''
@@ -260,6 +276,8 @@ def _session_of(values: Any) -> SparkSession | None:
             value = tuple(value.values())
         elif hasattr(value, 'seeds'):  # batches that write themselves
             value = (value.seeds,)
+        elif hasattr(value, 'kind') and hasattr(value, 'frame'):  # ids
+            value = (value.frame,)
         if isinstance(value, tuple):
             found = _session_of(value)
             if found is not None:

@@ -75,6 +75,11 @@ def canonical(
     """Casts key columns to common types, on which hashes depend."""
     types = dict(frame.dtypes)
     for key in keys:
+        if '.' in key or '`' in key:
+            raise ValueError(
+                f"{op}: key columns of '{name}' must have names without dots "
+                f'and backticks (got {key!r})'
+            )
         if types[key] not in KEY_TYPES:
             raise TypeError(
                 f"{op}: key column '{key}' of '{name}' must hold strings, "
@@ -135,19 +140,3 @@ def check_frame(op: str, name: str, frame: DataFrame) -> None:
             f"{op}: '{name}' must be a Spark DataFrame (got "
             f'{type(frame).__name__})'
         )
-
-
-def check_columns(
-    op: str, name: str, frame: DataFrame, columns: list[str]
-) -> None:
-    """Checks that a frame has some columns.
-
-    Raises:
-        ValueError: If one is missing.
-    """
-    for column in columns:
-        if column not in frame.columns:
-            raise ValueError(
-                f"{op}: '{name}' must have a column '{column}' (it has "
-                f'{frame.columns})'
-            )

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
-from torch_gsample.spark.frames import OWN, DataFrame, F
+from torch_gsample.spark.frames import OWN, DataFrame, F, check_columns
 from torch_gsample.spark.ids import VertexIds, assign_ids, check_kind
 from torch_gsample.spark.jobs import operation
-from torch_gsample.spark.keys import check_columns, check_frame
+from torch_gsample.spark.keys import check_frame
 from torch_gsample.spark.sample_arguments import check_edge_types
 
 EdgeType = tuple[str, str, str]

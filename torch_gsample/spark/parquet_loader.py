@@ -45,7 +45,7 @@ class SampledParquetLoader(KeyedLoader):
     :func:`sample_epochs`, each epoch reads its own batches.
 
     Args:
-        path (str): The folder: a path, or a URL of ``fsspec``.
+        path (str or Path): The folder: a path, or a URL of ``fsspec``.
         rank (int, optional): The rank of this process in distributed training.
             Each of ``world_size`` processes reads every ``world_size``-th
             batch.
@@ -77,7 +77,7 @@ class SampledParquetLoader(KeyedLoader):
     @checked_names
     def __init__(
         self,
-        path: str,
+        path: str | os.PathLike[str],
         *,
         rank: int = 0,
         world_size: int = 1,
@@ -147,14 +147,14 @@ class SampledBatchFiles(Dataset):
     """The batches of a sample, or of the epochs of a run.
 
     Args:
-        path (str): The folder.
+        path (str or Path): The folder.
         transform (Callable, optional): Applied to each batch after it is read.
         wait (float, optional): Seconds to wait for an epoch.
     """
 
     def __init__(
         self,
-        path: str,
+        path: str | os.PathLike[str],
         transform: Callable[[Any], Any] | None = None,
         wait: float = 0,
     ):

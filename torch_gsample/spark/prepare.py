@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from torch_gsample.ops import _check
-from torch_gsample.spark.batches import BatchTypes, EdgeType
+from torch_gsample.spark.batch_types import BatchTypes, EdgeType
 from torch_gsample.spark.frames import (
     DataFrame,
     F,
@@ -26,7 +26,12 @@ from torch_gsample.spark.frames import (
     pa,
 )
 from torch_gsample.spark.jobs import operation, parallelism
-from torch_gsample.spark.prepared_parts import copy_parts, placed
+from torch_gsample.spark.prepared_parts import (
+    check_order,
+    copy_parts,
+    edge_arrays,
+    placed,
+)
 from torch_gsample.spark.run_folder import local_folder
 from torch_gsample.spark.sample_arguments import check_edge_types
 from torch_gsample.storage import ChunkedGraph
@@ -50,14 +55,9 @@ _PART_BYTES = 128 << 20
 CHUNK_BYTES = 8 << 20
 #: Minimum edges per task.
 LEAST_EDGES = 1 << 17
-#: Names of columns of edges, and of arrays of chunks.
-_ARRAYS = {
-    'dst': 'col',
-    'src': 'neighbor',
-    'id': 'edge_id',
-    'weight': 'weight',
-    'time': 'time',
-}
+#: Nodes stored for any number of edges, and for each edge; more nodes must be
+#: given as ``num_nodes``, as 8 bytes are stored for each.
+_MOST_NODES, _MOST_PER_EDGE = 1 << 28, 64
 #: The description of a part written by a task.
 _PART = {
     'part': pa.int64(),
@@ -142,6 +142,8 @@ def prepare_adjacency(
                     f"{_OP}: 'num_nodes' must be above all ids (got {size} "
                     f'and the id {sizes[t] - 1})'
                 )
+        if not least:
+            _check_density(types, sizes, counts)
         sizes = least or sizes
         meta = write_relations(made, types, frames, sizes, counts, chunk_bytes)
         write_description(made, meta, folder)
@@ -190,6 +192,25 @@ def counted(
         for t, largest in zip(ends, row[1:], strict=True):
             sizes[t] = max(sizes[t], 0 if largest is None else largest + 1)
     return sizes, counts
+
+
+def _check_density(
+    types: BatchTypes, sizes: list[int], counts: list[int]
+) -> None:
+    """Checks that most ids could have edges, unlike hashed ids.
+
+    Raises:
+        ValueError: If offsets of nodes without edges would fill a disk.
+    """
+    for (_, target), count in zip(types.ends, counts, strict=True):
+        most = max(_MOST_NODES, _MOST_PER_EDGE * count)
+        if sizes[target] > most:
+            raise ValueError(
+                f"{_OP}: node ids must be dense, unless 'num_nodes' is given: "
+                f'at most {most} for {count} edges, as 8 bytes are stored for '
+                f'each (got the id {sizes[target] - 1}); assign_ids(kind='
+                f"'dense') makes such ids"
+            )
 
 
 def _checked_sizes(types: BatchTypes, num_nodes: Any) -> list[int]:
@@ -313,11 +334,13 @@ def _write_part(
     # Each attempt of a task has its own file.
     name = f'part-{relation.number}-{part}-{uuid.uuid4().hex}'
     first = last = -1
+    before: list[int] | None = None
     with open(folder / name, 'wb') as file:
         for batch in batches:
             if batch.num_rows == 0:
                 continue
-            arrays = _arrays(op, batch)
+            arrays = edge_arrays(op, batch)
+            before = check_order(op, arrays, before)
             if first < 0:
                 first = int(arrays['col'][0])
                 writer = RelationWriter(
@@ -338,19 +361,3 @@ def _write_part(
         for value, t in zip(row, _PART.values(), strict=True)
     ]
     yield pa.RecordBatch.from_arrays(columns, [*_PART])
-
-
-def _arrays(op: str, batch: pa.RecordBatch) -> dict[str, np.ndarray]:
-    arrays = {
-        _ARRAYS[name]: batch.column(name).to_numpy(zero_copy_only=False)
-        for name in batch.schema.names
-    }
-    if 'weight' in arrays:  # a null is NaN here
-        wrong = ~(np.isfinite(arrays['weight']) & (arrays['weight'] >= 0))
-        if wrong.any():
-            raise ValueError(
-                f"{op}: column 'weight' of 'edges' must be finite and not "
-                f'negative (got {arrays["weight"][wrong][0]} at the edge '
-                f'{arrays["edge_id"][wrong][0]})'
-            )
-    return arrays

@@ -28,6 +28,15 @@ from torch_gsample.storage.format import (
     RelationMeta,
 )
 
+#: Names of columns of edges, and of arrays of chunks.
+_ARRAYS = {
+    'dst': 'col',
+    'src': 'neighbor',
+    'id': 'edge_id',
+    'weight': 'weight',
+    'time': 'time',
+}
+
 
 def placed(
     relation: RelationMeta,
@@ -152,3 +161,58 @@ def _copy(
         for written in (out, checksums):
             written.flush()
             os.fsync(written.fileno())
+
+
+def check_order(
+    op: str, arrays: dict[str, np.ndarray], before: list[int] | None
+) -> list[int]:
+    """Checks that no two edges of a node tie: their order decides draws.
+
+    Args:
+        op (str): The operator, for errors.
+        arrays (Dict[str, np.ndarray]): A batch of edges, in order.
+        before (List[int], optional): The last edge of the batch before it.
+
+    Returns:
+        List[int]: The last edge.
+
+    Raises:
+        ValueError: If two edges have one id.
+    """
+    names = [n for n in ('col', 'time', 'edge_id') if n in arrays]
+    rows = np.stack([arrays[name] for name in names])
+    if before is not None:
+        rows = np.concatenate([np.array(before)[:, None], rows], 1)
+    same = (rows[:, 1:] == rows[:, :-1]).all(0)
+    if same.any():
+        node, *_, id = rows[:, 1:][:, same][:, 0]
+        raise ValueError(
+            f"{op}: the column 'id' of 'edges' must hold distinct numbers "
+            f'(got {id} twice, at the node {node})'
+        )
+    return rows[:, -1].tolist()
+
+
+def edge_arrays(op: str, batch: pa.RecordBatch) -> dict[str, np.ndarray]:
+    """Returns the arrays of a batch of edges, by their names in chunks.
+
+    Args:
+        op (str): The operator, for errors.
+        batch (pyarrow.RecordBatch): The edges.
+
+    Raises:
+        ValueError: If a weight is negative or not finite.
+    """
+    arrays = {
+        _ARRAYS[name]: batch.column(name).to_numpy(zero_copy_only=False)
+        for name in batch.schema.names
+    }
+    if 'weight' in arrays:  # a null is NaN here
+        wrong = ~(np.isfinite(arrays['weight']) & (arrays['weight'] >= 0))
+        if wrong.any():
+            raise ValueError(
+                f"{op}: column 'weight' of 'edges' must be finite and not "
+                f'negative (got {arrays["weight"][wrong][0]} at the edge '
+                f'{arrays["edge_id"][wrong][0]})'
+            )
+    return arrays

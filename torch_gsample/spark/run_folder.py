@@ -7,7 +7,7 @@ driver reads. One driver at a time locks the folder.
 import fcntl
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -45,7 +45,10 @@ def local_folder(op: str, name: str, path: str | Path) -> Path:
 
 @contextmanager
 def run_folder(
-    op: str, path: str | Path, arguments: dict[str, Any]
+    op: str,
+    path: str | Path,
+    arguments: dict[str, Any],
+    defaults: Mapping[str, Any] | None = None,
 ) -> Iterator[Path]:
     """Creates the folder of a job, or opens it for equal arguments.
 
@@ -55,11 +58,12 @@ def run_folder(
         op (str): The function, for errors.
         path (str or Path): The folder.
         arguments (Dict[str, Any]): The arguments that determine the results.
+        defaults (Dict[str, Any], optional): Of arguments that are not given.
 
     Raises:
         RuntimeError: If another driver has the folder.
-        ValueError: If its arguments differ (the error names the first one), or
-            the file system has no locks.
+        ValueError: If its arguments differ (the error names the first one), it
+            has files but no arguments, or the file system has no locks.
     """
     folder = local_folder(op, 'path', path)
     folder.mkdir(parents=True, exist_ok=True)
@@ -73,16 +77,33 @@ def run_folder(
             ) from error
         # Integers of NumPy are plain ones in the file.
         plain = json.loads(json.dumps(arguments, default=int))
-        _check_arguments(op, folder, plain)
+        _check_arguments(op, folder, plain, defaults or {})
         yield folder
     finally:
         os.close(lock)
 
 
-def _check_arguments(op: str, folder: Path, arguments: dict[str, Any]) -> None:
+def _check_arguments(
+    op: str,
+    folder: Path,
+    arguments: dict[str, Any],
+    defaults: Mapping[str, Any],
+) -> None:
     """Writes the arguments of a job, or compares them."""
     path = folder / RUN
     if not path.exists():
+        # A driver that was killed leaves a lock, and half of the arguments.
+        others = sorted(
+            other.name
+            for other in folder.iterdir()
+            if other.name != 'lock' and not other.name.startswith(('.', RUN))
+        )
+        if others:
+            raise ValueError(
+                f'{op}: {str(folder)!r} must be an empty folder or have '
+                f'{RUN!r}, which has the arguments of its files (got '
+                f'{others[0]!r})'
+            )
         fields = {'op': op, 'version': _VERSION, 'arguments': arguments}
         write_record(path, fields)
         return
@@ -92,11 +113,12 @@ def _check_arguments(op: str, folder: Path, arguments: dict[str, Any]) -> None:
         malformed(path, 0, rule, op)
     known = found['arguments']
     for name in [*arguments, *known]:
-        if arguments.get(name) != known.get(name):
+        default = defaults.get(name)
+        old, new = known.get(name, default), arguments.get(name, default)
+        if new != old:
             raise ValueError(
                 f'{op}: {str(folder)!r} was started with other arguments: '
-                f'{name!r} must be {known.get(name)!r} (got '
-                f'{arguments.get(name)!r})'
+                f'{name!r} must be {old!r} (got {new!r})'
             )
 
 

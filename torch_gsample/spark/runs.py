@@ -5,6 +5,7 @@ epoch. Files record the progress: a record for each range of batches, an index
 for each epoch.
 """
 
+import inspect
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -14,11 +15,9 @@ from typing_extensions import Unpack
 
 from torch_gsample import rng
 from torch_gsample.ops import _check
-from torch_gsample.spark.batches import (
-    SHARD_BYTES,
-    EdgeType,
-    checked_features,
-)
+from torch_gsample.spark.batch_types import EdgeType
+from torch_gsample.spark.batches import SHARD_BYTES
+from torch_gsample.spark.feature_tables import checked_tables
 from torch_gsample.spark.frames import DataFrame, digest
 from torch_gsample.spark.hops import neighbor_sample
 from torch_gsample.spark.jobs import operation
@@ -57,6 +56,10 @@ class SampleOptions(TypedDict, total=False):
     replace: bool
     disjoint: bool
     split: Literal['batches', 'nodes']
+
+
+_PARAMETERS = inspect.signature(neighbor_sample).parameters
+_DEFAULTS = {n: _PARAMETERS[n].default for n in SampleOptions.__annotations__}
 
 
 @operation
@@ -131,8 +134,7 @@ def sample_epochs(
     if unknown:
         raise TypeError(f'{_OP}: unknown option {min(unknown)!r}')
     types, _ = checked_relations(_OP, graph, fanouts)
-    checked_features(_OP, 'features', features, types)
-    checked_features(_OP, 'edge_features', edge_features, types)
+    checked_tables(_OP, features, edge_features, types)
 
     def checked(own: Any) -> DataFrame:
         return checked_arguments(
@@ -151,7 +153,7 @@ def sample_epochs(
         **options,
     }
     arguments.pop('split', None)  # samples do not depend on it
-    with run_folder(_OP, path, arguments) as folder:
+    with run_folder(_OP, path, arguments, _DEFAULTS) as folder:
         known: dict[str, Any] | None = None
         for epoch in range(epochs):
             own = seeds(epoch) if callable(seeds) else seeds
@@ -200,6 +202,8 @@ class _Epoch:
         self._packed: PackedBatches | None = None
         if (folder / INDEX).exists():
             self._packed = PackedBatches(str(folder))
+        shards = [s for record in self._done for s in record.get('shards', [])]
+        self._check_files(self._packed.shards if self._packed else shards)
         before = [record['seeds'] for record in self._done]
         epochs = [record.get('epoch') for record in self._done]
         if self._packed is not None:
@@ -260,19 +264,26 @@ class _Epoch:
         """Writes the index."""
         shards = [shard for record in self._done for shard in record['shards']]
         facts = self._done[0]['facts']
-        for shard in shards:
-            size = (self.folder / shard['file']).stat().st_size
-            if size != shard['bounds'][-1]:
-                malformed(
-                    self.folder / shard['file'],
-                    min(size, shard['bounds'][-1]),
-                    f'its size must be {shard["bounds"][-1]} (got {size})',
-                    _OP,
-                )
+        self._check_files(shards)
         assert sum(len(s['bounds']) - 2 for s in shards) == num_batches(facts)
         system, root = file_system(self.folder)
         write_index(system, root, facts, shards, self._seeds, self._epoch)
         self._sweep(shards)
+
+    def _check_files(self, shards: list[Any]) -> None:
+        """Checks that all files of batches are there, of the right size."""
+        for shard in shards:
+            path, rule = self.folder / shard['file'], shard['bounds'][-1]
+            size = path.stat().st_size if path.exists() else 0
+            if size != rule:
+                malformed(
+                    path,
+                    min(size, rule),
+                    f'its size must be {rule} (got '
+                    f'{size if path.exists() else "no file"}); without the '
+                    f'folder {self.folder.name!r}, the epoch is sampled again',
+                    _OP,
+                )
 
     def _sweep(self, shards: list[Any]) -> None:
         """Removes what is not in the index."""

@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from torch_gsample.owned_folder import OwnedFolder
-from torch_gsample.spark.batches import BatchTypes
+from torch_gsample.spark.batch_types import BatchTypes
 from torch_gsample.spark.frames import DataFrame
 from torch_gsample.spark.prepare import (
     CHUNK_BYTES,

@@ -117,6 +117,7 @@ def _select_edges(
     }
     indptr = _pointers(tensor(edges['src'].value_lengths()))
     flat = {name: tensor(array.flatten()) for name, array in edges.items()}
+    _check_distinct(indptr, flat)
     options: dict[str, object] = {}
     if 'weight' in flat:
         weights = ops.cumulate_weights(indptr, flat['weight'], 'weight')
@@ -132,6 +133,21 @@ def _select_edges(
         indptr, indptr[:-1], tensor(values['node']), **options
     )
     return _lists(counts, src=flat['src'][edge], id=flat['id'][edge])
+
+
+def _check_distinct(indptr: Tensor, flat: dict[str, Tensor]) -> None:
+    """Checks that the edges of a node, in order, differ in their ids."""
+    id = flat['id']
+    same = id[1:] == id[:-1]
+    if 'time' in flat:
+        same &= flat['time'][1:] == flat['time'][:-1]
+    first = indptr[(indptr > 0) & (indptr < len(id))]
+    same[first - 1] = False  # two nodes
+    if bool(same.any()):
+        raise ValueError(
+            "neighbor_sample: the column 'id' of 'edges' must hold distinct "
+            f'numbers (got {int(id[1:][same][0])} twice)'
+        )
 
 
 def _exploded(

@@ -13,12 +13,8 @@ import torch
 from torch import Tensor
 
 from torch_gsample.spark.assemble import seeds_of
-from torch_gsample.spark.batches import (
-    BatchTypes,
-    SampledBatches,
-    by_batch,
-    seed_rows,
-)
+from torch_gsample.spark.batch_types import BatchTypes
+from torch_gsample.spark.batches import SampledBatches, by_batch, seed_rows
 from torch_gsample.spark.frames import DataFrame, F, map_arrow, pa
 from torch_gsample.spark.shard_files import segments
 from torch_gsample.spark.stored import opened

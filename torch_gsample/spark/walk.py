@@ -39,6 +39,8 @@ _LARGEST = 1 << 20
 #: Steps between two checkpoints of a walk.
 _STEPS = 10
 _CACHE_BYTES = 64 << 20
+#: Edges compared with stored ones.
+_COMPARED = 16
 
 
 @operation
@@ -111,6 +113,7 @@ def random_walk(
         graph = _SparkWalkGraph(vertices, edges, seed)
     else:
         graph = _StoredWalkGraph(vertices, _checked(edges, out_edges), seed)
+        graph.check_edges(edges)
     arguments: dict[str, Any] = {
         'fraction': fraction,
         'walkers': walkers,
@@ -290,6 +293,27 @@ class _StoredWalkGraph(_Vertices):
         super().__init__(vertices, seed)
         self._reader = RandomReads(graph, _CACHE_BYTES).readers()[0]
         self._size = graph.meta.relations[0].num_cols
+
+    def check_edges(self, edges: DataFrame) -> None:
+        """Checks that some edges of a frame are stored, by source.
+
+        Raises:
+            ValueError: If one is not.
+        """
+        with described(self._spark, 'compare edges'):
+            rows = edges.select('src', 'dst', 'id').head(_COMPARED)
+        for src, dst, id in rows:
+            node = torch.tensor([src] * (src < self._size), dtype=torch.int64)
+            start, length = self._reader.bounds(node)
+            if int(length.sum()) > _LARGEST:
+                continue
+            targets, ids = self._reader.edges(concat_ranges(start, length))
+            if not bool(((targets == dst) & (ids == id)).any()):
+                raise ValueError(
+                    "random_walk: 'out_edges' must hold 'edges' by source, "
+                    "prepared with 'src' and 'dst' exchanged (got none with "
+                    f'id {id} from {src} to {dst})'
+                )
 
     def follow(self, vertices: list[int], ranks: list[int]) -> list[int]:
         node, place = np.unique(vertices, return_inverse=True)

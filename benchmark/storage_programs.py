@@ -294,9 +294,12 @@ def _show_loaders(found: dict[str, dict[str, float]]) -> None:
     report = Report(
         f'Batches of loaders; load {os.getloadavg()[0]:.1f}; milliseconds a '
         'batch',
-        ['sampler', 'one thread', 'its processor', 'two threads', 'two workers',
-         'reading', 'one / reading', 'threads / reading', 'two / reading'],
-    )  # fmt: skip
+        [
+            *('sampler', 'one thread', 'its processor', 'two threads'),
+            *('two workers', 'reading', 'one / reading', 'threads / reading'),
+            'two / reading',
+        ],
+    )
     for name, of in found.items():
         one, cpu, ahead, two, reading = (
             1e3 * of[key] for key in ('one', 'cpu', 'ahead', 'two', 'reading')

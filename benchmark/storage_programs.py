@@ -294,8 +294,9 @@ def _show_loaders(found: dict[str, dict[str, float]]) -> None:
     report = Report(
         f'Batches of loaders; load {os.getloadavg()[0]:.1f}; milliseconds a '
         'batch',
-        ['sampler', 'one thread', 'its processor', 'two threads', 'two workers',
-         'reading', 'one / reading', 'threads / reading', 'two / reading'],
+        ['sampler', 'one thread', 'its processor', 'two threads',
+         'two workers', 'reading', 'one / reading', 'threads / reading',
+         'workers / reading'],
     )  # fmt: skip
     for name, of in found.items():
         one, cpu, ahead, two, reading = (

@@ -359,7 +359,7 @@ ARGUMENTS = {
         RandomReadSampler(g, [1], use_times=False, time_window=3)
     ),
     "'engine' must be one of": lambda g: RandomReadSampler(g, [1], engine='x'),
-    "'cache_bytes' must not be negative (got -1)": lambda g: RandomReadSampler(
+    "'cache_bytes' must be a number of bytes": lambda g: RandomReadSampler(
         g, [1], cache_bytes=-1
     ),
     "'rng_scope' must be 'epoch', because whole epochs": lambda g: (

@@ -11,7 +11,7 @@ import torch
 
 from torch_gsample import vertex
 from torch_gsample.vertex import program
-from torch_gsample.vertex.kernels import graph_cache, operator
+from torch_gsample.vertex.kernels import fused_unit, graph_cache
 from torch_gsample.vertex.kernels.graph_cache import bounds_of, flipped
 
 
@@ -35,15 +35,15 @@ class _Slow(WeakValueDictionary):
 
 
 def test_an_operator_that_a_thread_holds_keeps_its_number(monkeypatch):
-    monkeypatch.setattr(operator, 'fused_units', _Slow())
+    monkeypatch.setattr(fused_unit, 'fused_units', _Slow())
     unit = _summed().plan(x=torch.ones(2, 3))._fused[0].unit
-    operator.fused_units.clear()
+    fused_unit.fused_units.clear()
     with ThreadPoolExecutor(4) as pool:
-        made = list(pool.map(lambda _: operator.fused(unit), range(4)))
+        made = list(pool.map(lambda _: fused_unit.fused(unit), range(4)))
     first = made[0]
     del made
     gc.collect()
-    assert operator.fused_units[first.number] is first
+    assert fused_unit.fused_units[first.number] is first
 
 
 def test_threads_that_trace_a_program_at_once_get_one_plan(monkeypatch):

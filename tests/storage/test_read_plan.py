@@ -23,7 +23,7 @@ from tests.storage.test_feature_store import (
     with_features,
 )
 from torch_gsample import NeighborSampler
-from torch_gsample.loader import NeighborLoader
+from torch_gsample.loader import NeighborLoader, adjacency
 from torch_gsample.storage import (
     DiskFeatureStore,
     DiskModel,
@@ -302,18 +302,18 @@ def test_an_iteration_that_is_closed_ends_its_reads(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize('kind', ['window', 'packed'])
-def test_a_file_with_too_few_rows_is_named(tmp_path, kind):
+def test_a_file_with_too_few_rows_is_named(tmp_path, kind, monkeypatch):
     data, (store, graph), fanouts = make('homogeneous', tmp_path)
     short = FeatureFile.write(tmp_path / 'short', data.x[:20])
     store[None, 'x', None] = short
     plan(data, store, 'homogeneous', kind, scores=None)
-    loader = NeighborLoader(
-        (store, graph),
-        input_nodes=torch.arange(30),
-        sampler=RandomReadSampler(graph, fanouts, seed=1),
-    )
+    sampler = RandomReadSampler(graph, fanouts, seed=1)
+    options = {'input_nodes': torch.arange(30), 'sampler': sampler}
+    with pytest.raises(ValueError, match=r'each of the 30 nodes .*got 20'):
+        NeighborLoader((store, graph), **options)
+    monkeypatch.setattr(adjacency, '_check_stores', lambda *_: None)
     with pytest.raises(IndexError, match=r"'index' must be in \[0, 20\)"):
-        list(loader)
+        list(NeighborLoader((store, graph), **options))
 
 
 @pytest.mark.parametrize('row_bytes', [4, 100, 512, 5_000])

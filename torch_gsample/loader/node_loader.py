@@ -135,7 +135,9 @@ class LinkBatches(AdjacencyBatches, KeyedLoader, PyGLinkLoader):
         self.adj_t_values = adj_t_values(data)
         graph = with_edge_index(attributes_of(data, sampler))
         if isinstance(graph, tuple) and isinstance(seeds[0], Tensor):
-            seeds = (None, seeds[0]), *seeds[1:]  # of stores without types
+            types = getattr(getattr(sampler, 'graph', None), 'counts', ())
+            if None in types:
+                seeds = (None, seeds[0]), *seeds[1:]
         link_seeds(name, graph, sampler, *seeds, kwargs.get('input_id'))
         graph = with_sampled_edges(name, graph, sampler)
         self._init_keyed(graph, sampler, kwargs)

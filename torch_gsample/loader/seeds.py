@@ -154,10 +154,8 @@ def _typed_edges(name: str, data: Any, value: Any) -> tuple[Any, Any]:
     if _is_pair(value) and not isinstance(value[0], str):
         edge_type, index = value
     hetero = isinstance(data, HeteroData)
-    if not hetero and isinstance(value, Tensor):
-        return None, value  # from stores without types
     if edge_type is None and index is not None and not hetero:
-        return None, index
+        return None, index  # from stores without types
     if _is_edge_type(edge_type):
         canonical = data._to_canonical(*edge_type) if hetero else edge_type
         return tuple(canonical), index

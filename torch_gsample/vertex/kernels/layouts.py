@@ -11,7 +11,8 @@ from torch import Tensor
 
 from torch_gsample.adjacency import naming_edges, read_adjacency
 from torch_gsample.block import Block
-from torch_gsample.codegen.pieces import PIECE, Pieces
+from torch_gsample.codegen import pieces
+from torch_gsample.codegen.pieces import Pieces
 from torch_gsample.csc import CSC
 from torch_gsample.ops._check import INDEX_DTYPES
 from torch_gsample.ops.formats import sort_by_column
@@ -58,7 +59,8 @@ class Layout(CSC):
     @cached_property
     def has_hubs(self) -> bool:
         """Whether sums of a vertex are in several pieces."""
-        return self.num_edges > PIECE and int(self.degree().max()) > PIECE
+        piece = pieces.PIECE
+        return self.num_edges > piece and int(self.degree().max()) > piece
 
     @cached_property
     def hubs(self) -> Pieces | None:

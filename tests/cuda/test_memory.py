@@ -10,7 +10,7 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 from tests.cuda.simulated import OnSimulated
-from tests.cuda.test_flat_memory import ROOM, used
+from tests.cuda.test_flat_memory import assert_flat
 from tests.ops.test_device import CALLS, CSRC, Operands
 
 LACK = re.compile(
@@ -112,11 +112,13 @@ def test_calls_that_fail_leave_nothing(name, last, simulated, emulated):
         while last and failing(emulated, call, number + 1) is not None:
             number += 1
         emulated.configure(1, 1, 32, 0)
-        for i in range(300):
-            if i == 100:
-                before = used(emulated)
+
+        def fail(_):
             assert failing(emulated, call, number) is not None
-    assert used(emulated) - before < ROOM
+
+        for i in range(100):
+            fail(i)
+        assert_flat(emulated, fail, 200)
 
 
 def test_operators_allocate_in_one_place():

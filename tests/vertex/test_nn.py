@@ -155,3 +155,23 @@ def test_a_compiled_layer_is_one_graph(name):
             layer, fullgraph=True, backend='aot_eager'
         ),
     )
+
+
+def test_programs_are_made_while_dynamo_traces():
+    """No other test has layers with these numbers."""
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    layers = [
+        nn.APPNP(2, 0.123),
+        nn.GATConv(F, F, negative_slope=0.123),
+        nn.APPNP(2, 0.321),
+        nn.GATv2Conv(F, F, negative_slope=0.321),
+    ]
+    model = pyg.Sequential(
+        'x, edge_index',
+        [(layer, 'x, edge_index -> x') for layer in layers],
+    )
+    x = torch.rand(N, F)
+    compiled = torch.compile(model, fullgraph=True, backend='aot_eager')
+    found = compiled(x, graph())
+    torch.testing.assert_close(found, model(x, graph()))

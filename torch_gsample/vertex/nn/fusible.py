@@ -1,6 +1,5 @@
 """Tests whether a layer's call can be fused, and shared parts of layers."""
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -19,7 +18,6 @@ from torch_gsample.torch_private import (
 )
 from torch_gsample.vertex.frontend.precision import HALF, cast, is_autocast
 from torch_gsample.vertex.kernels.layouts import read_graph
-from torch_gsample.vertex.program import VertexProgram
 
 _PYG = 'torch_geometric.'
 #: Elements of a slice whose gradient takes longer than Python code.
@@ -36,11 +34,6 @@ _METHODS = (
     *('message', 'aggregate', 'update', 'message_and_aggregate'),
     'edge_update',
 )
-
-
-def layer_program(layer: str) -> Callable[[Any], VertexProgram]:
-    """Creates vertex programs whose errors name a layer."""
-    return lambda function: VertexProgram(function, layer)
 
 
 def is_fusible(

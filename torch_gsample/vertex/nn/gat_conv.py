@@ -12,7 +12,6 @@ from torch_gsample.vertex.frontend.precision import without_autocast
 from torch_gsample.vertex.kernels.layouts import Loops
 from torch_gsample.vertex.nn.fusible import (
     is_fusible,
-    layer_program,
     left_to_pyg,
     read_edges,
     read_ends,
@@ -20,9 +19,11 @@ from torch_gsample.vertex.nn.fusible import (
     with_product,
 )
 from torch_gsample.vertex.nn.matrices import read_pattern
+from torch_gsample.vertex.nn.programs import layer_program, made_once
 from torch_gsample.vertex.program import VertexProgram
 
 
+@made_once
 def attention(slope: float, edges: bool, dropout: float) -> VertexProgram:
     """Returns the program of attention.
 
@@ -31,16 +32,7 @@ def attention(slope: float, edges: bool, dropout: float) -> VertexProgram:
         edges (bool): Whether edge features enter the score.
         dropout (float): Dropout probability of a weight.
     """
-    key = slope, edges, dropout
-    if key not in _programs:
-        _programs.setdefault(key, _attention(*key))
-    return _programs[key]
 
-
-_programs: dict[tuple, VertexProgram] = {}
-
-
-def _attention(slope: float, edges: bool, dropout: float) -> VertexProgram:
     @layer_program('GATConv')
     def gat(v):  # type: ignore
         score = [e.src.score + v.score for e in v.inedges]

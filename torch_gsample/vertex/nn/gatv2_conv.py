@@ -11,7 +11,6 @@ from torch_geometric.typing import OptTensor, PairTensor
 from torch_gsample.vertex.kernels.layouts import Loops
 from torch_gsample.vertex.nn.fusible import (
     is_fusible,
-    layer_program,
     left_to_pyg,
     project,
     read_edges,
@@ -20,11 +19,11 @@ from torch_gsample.vertex.nn.fusible import (
     with_loops,
 )
 from torch_gsample.vertex.nn.matrices import read_pattern
+from torch_gsample.vertex.nn.programs import layer_program, made_once
 from torch_gsample.vertex.program import VertexProgram
 
-_programs: dict[tuple, VertexProgram] = {}
 
-
+@made_once
 def attention(slope: float, edges: bool, dropout: float) -> VertexProgram:
     """Returns the program of dynamic attention.
 
@@ -33,13 +32,7 @@ def attention(slope: float, edges: bool, dropout: float) -> VertexProgram:
         edges (bool): Whether edges have features.
         dropout (float): Dropout probability of a weight.
     """
-    key = slope, edges, dropout
-    if key not in _programs:
-        _programs.setdefault(key, _attention(*key))
-    return _programs[key]
 
-
-def _attention(slope: float, edges: bool, dropout: float) -> VertexProgram:
     @layer_program('GATv2Conv')
     def gatv2(v, att):  # type: ignore
         x = [e.src.left + v.right for e in v.inedges]

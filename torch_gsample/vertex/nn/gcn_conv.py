@@ -14,11 +14,11 @@ from torch_gsample.vertex.kernels.layouts import Loops
 from torch_gsample.vertex.nn.fusible import (
     ends_of,
     is_fusible,
-    layer_program,
     left_to_pyg,
     read_edges,
 )
 from torch_gsample.vertex.nn.matrices import read_weights
+from torch_gsample.vertex.nn.programs import layer_program, made_once
 from torch_gsample.vertex.program import VertexProgram
 
 
@@ -40,6 +40,7 @@ def neighbor_sum(v):  # type: ignore
     return sum(u.x for u in v.innbs)
 
 
+@made_once
 def propagation(
     weighted: bool, normalized: bool, alpha: float
 ) -> VertexProgram:
@@ -50,18 +51,7 @@ def propagation(
         normalized (bool): Whether vertices have factors ``norm``.
         alpha (float): Share of ``restart`` in the result.
     """
-    key = weighted, normalized, alpha
-    if key not in _programs:
-        _programs.setdefault(key, _propagation(*key))
-    return _programs[key]
 
-
-_programs: dict[tuple, VertexProgram] = {}
-
-
-def _propagation(
-    weighted: bool, normalized: bool, alpha: float
-) -> VertexProgram:
     @layer_program('GCNConv or APPNP')
     def gcn(v):  # type: ignore
         out = [e.src.x for e in v.inedges]

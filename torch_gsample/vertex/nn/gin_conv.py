@@ -9,11 +9,11 @@ from torch_geometric.typing import OptPairTensor
 
 from torch_gsample.vertex.nn.fusible import (
     is_fusible,
-    layer_program,
     left_to_pyg,
     read_ends,
 )
 from torch_gsample.vertex.nn.gcn_conv import neighbor_sum
+from torch_gsample.vertex.nn.programs import layer_program
 
 
 @layer_program('GINConv')

@@ -12,7 +12,8 @@ from torch_gsample.block import Block, HeteroBlock
 from torch_gsample.torch_private import has_hooks, is_transformed
 from torch_gsample.vertex.frontend.precision import is_autocast
 from torch_gsample.vertex.kernels.merged import Merged, merged_relations
-from torch_gsample.vertex.nn.fusible import is_fusible, layer_program
+from torch_gsample.vertex.nn.fusible import is_fusible
+from torch_gsample.vertex.nn.programs import layer_program
 
 _LINEAR = nn.Linear, torch.nn.Linear
 

@@ -12,11 +12,11 @@ from torch_gsample.torch_private import is_mapped, is_transformed
 from torch_gsample.vertex.frontend.precision import cast
 from torch_gsample.vertex.nn.fusible import (
     is_fusible,
-    layer_program,
     left_to_pyg,
     read_edges,
     share_rows,
 )
+from torch_gsample.vertex.nn.programs import layer_program
 from torch_gsample.vertex.program import mean
 
 

@@ -10,13 +10,13 @@ from torch_geometric.typing import OptPairTensor
 from torch_gsample.vertex.nn.fusible import (
     add_product,
     is_fusible,
-    layer_program,
     left_to_pyg,
     project,
     read_ends,
     share_rows,
 )
 from torch_gsample.vertex.nn.gcn_conv import neighbor_sum
+from torch_gsample.vertex.nn.programs import layer_program
 from torch_gsample.vertex.program import mean
 
 

@@ -35,6 +35,10 @@ def rewritten(function):
     return after(rewrite, program, INDPTR, INDICES, SEEDS, KEY)
 
 
+def columns(ids):
+    return aten.index.Tensor(torch.stack([ids - 9, ids]), [None, ids])
+
+
 def held(ids, local, value=True):
     length = aten.sym_size.int(ids, 0)
     mask = aten.zeros.default([length], dtype=torch.bool)
@@ -147,6 +151,7 @@ def test_masks_that_hold_everywhere_go():
         (lambda ids, *_: ((ids - 1).unique(),), '.unique('),
         (lambda ids, *_: (ids.int().unique(),), '.unique('),  # other dtype
         (lambda ids, *_: (ids.unique(sorted=False),), '.unique('),
+        (lambda ids, *_: (columns(ids).unique(),), '.unique('),
         (lambda ids, *_: (ids.unique(dim=0),), '.unique('),
         (lambda ids, *_: torch.unique(ids[:, None], True, True), 'unique'),
         (lambda ids, local, _: (held(ids, local),), 'index_fill'),  # a copy

@@ -141,7 +141,8 @@ class _Nodes:
             return self.bound(gather[0])
         if node.target is aten.index.Tensor:  # by a mask
             source, [mask, *_] = node.args
-            if mask.target is aten.ge.Scalar and mask.args == (source, 0):
+            at_least = getattr(mask, 'target', None) is aten.ge.Scalar
+            if at_least and mask.args == (source, 0):
                 return _ANY
             return self.bound(source)
         if node.target in _SAME:

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.fast import MARKERS
+
 LIST = Path(__file__).with_name('slow.txt')
 #: Seconds of processor time.
 LIMIT = 0.5
@@ -49,8 +51,7 @@ def main(arguments: list[str]) -> int:
         return pytest.main(['-m', 'slow', *RUN, *arguments, *files])
     with tempfile.TemporaryDirectory() as folder:
         os.environ[FOLDER] = folder
-        markers = 'not interop and not sanitizers'
-        status = pytest.main(['-p', 'tests.slow', '-m', markers, *RUN])
+        status = pytest.main(['-p', 'tests.slow', '-m', MARKERS, *RUN])
         found = [file.read_text() for file in Path(folder).iterdir()]
     lines = sorted({line for text in found for line in text.splitlines()})
     LIST.write_text(''.join(f'{line}\n' for line in lines))

@@ -90,7 +90,7 @@ def rewrite_unique(graph: Graph) -> None:
             continue
         bound = nodes.bound(ids)
         if bound is not None:
-            _number(graph, node, ids, bound)
+            _number(graph, node, ids, bound, options)
 
 
 def _holds_everywhere(node: Node) -> bool:
@@ -182,9 +182,15 @@ def _known(size: Any) -> int | None:
     return size if isinstance(size, int) else None
 
 
-def _number(graph: Graph, node: Node, ids: Node, bound: int) -> None:
+def _number(
+    graph: Graph,
+    node: Node,
+    ids: Node,
+    bound: int,
+    options: tuple[bool, bool],
+) -> None:
     """Replaces ``unique``, its inverse positions and its counts."""
-    inverse, counts = unique_options(node) or (False, False)
+    inverse, _ = options
     found = example(node)
     with graph.inserting_before(node):
         if example(ids).dim() != 1:
@@ -194,7 +200,7 @@ def _number(graph: Graph, node: Node, ids: Node, bound: int) -> None:
         call = graph.call_function(_UNIQUE, (ids, bound, True))
     local = torch.empty_like(example(ids))
     ptr = local.new_empty(2, dtype=torch.int64)
-    if not inverse and not counts:
+    if not any(options):
         call.meta['example_value'] = found, local, ptr
         node.op, node.target = 'call_function', operator.getitem
         node.args = (call, 0)

@@ -188,7 +188,7 @@ inline Tensor empty_strided(int64_t dim,
                             int32_t device_type = aoti_torch_device_type_cpu(),
                             int32_t device_index = 0) {
   AtenTensorHandle handle;
-  STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_empty_strided(
+  TORCH_ERROR_CODE_CHECK(aoti_torch_empty_strided(
       dim, sizes, strides,
       torch::stable::detail::to<int32_t>(torch::stable::detail::from(dtype)),
       device_type, device_index, &handle));

@@ -4,11 +4,12 @@ A thread of the parent may hold a lock during a fork. The child does not have
 this thread, and would wait for it forever.
 """
 
-import os
 import threading
 from collections.abc import Callable
 from typing import Any
 from weakref import WeakSet
+
+from torch_gsample.posix import at_fork
 
 _locks: WeakSet[Any] = WeakSet()
 
@@ -37,4 +38,4 @@ def _free() -> None:
         lock._at_fork_reinit()
 
 
-os.register_at_fork(after_in_child=_free)
+at_fork(after_in_child=_free)

@@ -4,7 +4,7 @@ import subprocess
 import sys
 import textwrap
 
-_WITHOUT = '''
+_WITHOUT = """
 import mmap, os, sys, warnings
 
 import torch
@@ -23,7 +23,7 @@ for name in names.split():
 for name in dir(mmap):
     if name.startswith(("MAP_", "PROT_", "MADV_")):
         delattr(mmap, name)
-'''
+"""
 
 
 def _run_without_posix(program: str) -> str:

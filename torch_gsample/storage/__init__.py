@@ -12,7 +12,6 @@ if not hasattr(os, 'memfd_create'):
         'calls that this system lacks. Graphs in memory work without it'
     )
 
-# ruff: noqa: E402
 from torch_gsample.storage.feature_file import FeatureFile
 from torch_gsample.storage.feature_store import DiskFeatureStore
 from torch_gsample.storage.graph import ChunkedGraph

@@ -33,7 +33,6 @@ LAYERS = {
     '_deprecated': set(),
     '_lazy': set(),
     'locks': set(),
-    'posix': set(),
     '_deprecated_layers': {'_deprecated_sampling', 'ops'},
     '_deprecated_sampling': {'csc', 'graph', 'ops'},
     '_library': set(),
@@ -126,7 +125,7 @@ LAYERS = {
 
 
 #: All may import these.
-BELOW = {'_lazy', 'locks', 'posix', 'torch_private'}
+BELOW = {'_lazy', 'locks', 'torch_private'}
 
 IMPORT = """
 import json, sys

@@ -14,8 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from torch_gsample.locks import new_lock
-from torch_gsample.posix import at_fork
+from torch_gsample.locks import at_fork, new_lock
 
 #: Numbers of options in ``malloc.h``, as they are set to keep memory, and
 #: glibc's own: the largest trim threshold that it chooses itself.

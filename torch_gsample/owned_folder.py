@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 
-from torch_gsample.posix import HAS_OWNERS, lock_folder
+from torch_gsample.locks import HAS_OWNERS, lock_folder
 
 _NAME = re.compile(r'\.([0-9a-f]{8})-([0-9a-f]{8})\.tmp')
 _BOOT = Path('/proc/sys/kernel/random/boot_id')

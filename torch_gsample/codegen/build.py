@@ -25,9 +25,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO
 
-from torch_gsample.locks import new_lock
+from torch_gsample.locks import HAS_OWNERS, new_lock
 from torch_gsample.owned_folder import OwnedFolder, owned_folder
-from torch_gsample.posix import HAS_OWNERS
 
 #: No contraction of a * b + c: results must not depend on the processor.
 #: Only marked loops are vectorised, because it slows down ordered sums.

@@ -23,8 +23,8 @@ from torch_gsample.compiler.errors import (
     is_limit,
 )
 from torch_gsample.compiler.options import Options
+from torch_gsample.locks import at_fork
 from torch_gsample.ops._check import INDEX_DTYPES
-from torch_gsample.posix import at_fork
 from torch_gsample.sparse_sample import SparseSample
 from torch_gsample.sparse_sample.repeat import unrolled
 from torch_gsample.torch_private import (

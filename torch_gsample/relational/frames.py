@@ -91,7 +91,7 @@ class TensorFrames:
                 out[stype] = calendar(part) if kind == 'stamp' else part
         frame = _import_frame().TensorFrame
         checked = self._checked.get(table)
-        if checked is None or not out.keys() == names.keys():
+        if checked is None or out.keys() != names.keys():
             made = frame(out, names, num_rows=count)
             if '_num_rows' in vars(made):
                 self._checked[table] = vars(made).copy()

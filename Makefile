@@ -92,7 +92,7 @@ test-torch211: $(VENV)-torch211/dev
 test-aarch64: $(VENV)/dev
 	tests/aarch64/run tests/golden tests/ops
 
-# The sources of the CPU for macOS on arm64: compiled, not run.
+# The sources of the CPU for macOS and Windows: compiled, not run.
 test-compile-other: $(VENV)/compile-other
 	PYTHON=$(BIN)/python tests/other/run
 

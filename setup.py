@@ -127,10 +127,17 @@ def cuda_flags(compiler: str) -> list[str]:
     ]
 
 
-def machine_of(compiler: str) -> str:
-    """The processors that a compiler makes code for, as ``aarch64``."""
-    target = subprocess.check_output([compiler, '-dumpmachine'], text=True)
-    return target.partition('-')[0].strip()
+def target_of(compiler: str) -> str:
+    """What a compiler makes code for, as ``aarch64-linux-gnu``."""
+    try:
+        command = [compiler, '-dumpmachine']
+        return subprocess.check_output(command, text=True).strip()
+    except (OSError, subprocess.CalledProcessError) as error:
+        sys.exit(
+            f"torch_gsample: 'CXX' must be GCC or clang: {compiler!r} does "
+            f'not tell its target ({error}). The sources use their extensions '
+            f'of C++, which MSVC lacks'
+        )
 
 
 def host_sources(with_cuda: bool) -> list[Path]:
@@ -152,17 +159,19 @@ class BuildExtension(build_ext):
         with_cuda = wants_cuda(torch_cuda, nvcc) and any(CSRC.rglob('*.cu'))
         sanitizer = SANITIZERS[os.environ.get('GSAMPLE_SANITIZE', '')]
         compiler = os.environ.get('CXX', 'g++')
+        target = target_of(compiler)
+        windows = 'windows' in target or 'mingw' in target
         # No contraction of a * b + c: floating-point results must not depend
         # on the instruction set.
         flags = [
             '-std=c++17',
-            '-fPIC',
+            *([] if windows else ['-fPIC']),
             '-fvisibility=hidden',
             '-Wall',
             '-ffp-contract=off',
             f'-DTORCH_TARGET_VERSION={STABLE_ABI}',
             f'-I{torch / "include"}',
-            *MACHINE.get(machine_of(compiler), []),
+            *MACHINE.get(target.partition('-')[0], []),
             *sanitizer,
         ]
         jobs = []
@@ -173,7 +182,8 @@ class BuildExtension(build_ext):
             jobs.append([*command, from_root(source)])
         output = Path(self.get_ext_fullpath(ext.name)).resolve()
         output.parent.mkdir(parents=True, exist_ok=True)
-        link = ['-ltorch_cpu', '-lc10', '-ldl', '-lpthread']
+        link = ['-ltorch_cpu', '-lc10']
+        link += [] if windows else ['-ldl', '-lpthread']
         if with_cuda and nvcc is not None:
             link += [f'-L{nvcc.parent.parent / "lib64"}', '-lcudart_static']
             link += ['-lrt']

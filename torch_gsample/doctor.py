@@ -133,7 +133,8 @@ def _extension() -> Finding:
 
 
 def _cpu() -> Finding:
-    usable = len(os.sched_getaffinity(0))
+    affinity = getattr(os, 'sched_getaffinity', None)  # of Linux only
+    usable = len(affinity(0)) if affinity else os.cpu_count()
     vector = torch.backends.cpu.get_cpu_capability()
     found = f'{usable} cores, {torch.get_num_threads()} threads, {vector}'
     return Finding('cpu', 'ok', found, 'everything', needed=True)

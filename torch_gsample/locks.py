@@ -1,4 +1,4 @@
-"""Locks that are free in a forked process.
+"""Locks that are free in a forked process, on systems with forks or without.
 
 A thread of the parent may hold a lock during a fork. The child does not have
 this thread, and would wait for it forever.
@@ -37,4 +37,35 @@ def _free() -> None:
         lock._at_fork_reinit()
 
 
-os.register_at_fork(after_in_child=_free)
+#: Whether files have owners and modes; Windows' have access lists.
+HAS_OWNERS = hasattr(os, 'geteuid')
+
+
+def at_fork(**handlers: Callable[[], object]) -> None:
+    """Calls :func:`os.register_at_fork`, where processes fork."""
+    if hasattr(os, 'register_at_fork'):
+        os.register_at_fork(**handlers)
+
+
+def lock_folder(path: str | os.PathLike[str]) -> int:
+    """Opens and locks a folder; the system unlocks it with the process.
+
+    Raises:
+        BlockingIOError: If another process has locked it.
+        OSError: If it cannot be opened, or the system has no such locks.
+    """
+    try:
+        import fcntl
+    except ImportError as error:
+        raise OSError('folders have no locks on Windows') from error
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    lock = os.open(path, flags)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(lock)
+        raise
+    return lock
+
+
+at_fork(after_in_child=_free)

@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from torch_gsample.locks import new_lock
+from torch_gsample.locks import at_fork, new_lock
 
 #: Numbers of options in ``malloc.h``, as they are set to keep memory, and
 #: glibc's own: the largest trim threshold that it chooses itself.
@@ -120,7 +120,7 @@ def _library() -> Any:
     """The C library, if it is glibc."""
     if platform.libc_ver()[0] != 'glibc':
         return None
-    os.register_at_fork(after_in_child=_give_back_in_child)
+    at_fork(after_in_child=_give_back_in_child)
     return ctypes.CDLL(None)
 
 

@@ -5,7 +5,6 @@ process keeps locked. The system unlocks it when the process ends, so a folder
 without a lock is a leftover: the next process that makes one there removes it.
 """
 
-import fcntl
 import hashlib
 import os
 import platform
@@ -17,6 +16,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
+
+from torch_gsample.locks import HAS_OWNERS, lock_folder
 
 _NAME = re.compile(r'\.([0-9a-f]{8})-([0-9a-f]{8})\.tmp')
 _BOOT = Path('/proc/sys/kernel/random/boot_id')
@@ -101,7 +102,8 @@ def remove_leftover(path: str | Path) -> None:
     """Removes a folder of this user, unless a process keeps it locked."""
     with suppress(OSError):
         state = os.lstat(path)
-        if state.st_uid != os.getuid() or not stat.S_ISDIR(state.st_mode):
+        foreign = HAS_OWNERS and state.st_uid != os.getuid()
+        if foreign or not stat.S_ISDIR(state.st_mode):
             return
         lock = _lock(path)
         if lock is not None:
@@ -115,11 +117,9 @@ def _lock(path: str | Path) -> int | None:
     Raises:
         OSError: If the file system has no locks.
     """
-    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     lock = -1
     try:
-        lock = os.open(path, flags)
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock = lock_folder(path)
         if os.path.samestat(os.fstat(lock), os.stat(path)):
             lock, locked = -1, lock
             return locked

@@ -1,8 +1,6 @@
 #include "output_pool.h"
 
-#include <pthread.h>
 #include <stdint.h>
-#include <sys/mman.h>
 
 #include <algorithm>
 #include <map>
@@ -62,24 +60,24 @@ class OutputPool {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (bytes > kMaxIdle ||
         (idle_bytes_ + bytes > kMaxHot && !lend(block, bytes))) {
-      free(block);
+      free_aligned(block);
       return;
     }
     while (idle_bytes_ + bytes > kMaxIdle)
-      free(remove(std::min_element(idle_.begin(), idle_.end(), is_older)));
+      free_aligned(remove(std::min_element(idle_.begin(), idle_.end(), is_older)));
     try {
       idle_.emplace(bytes, Idle{block, ++releases_});
       idle_bytes_ += bytes;
     } catch (const std::bad_alloc&) {  // the pool forgets the block
-      free(block);
+      free_aligned(block);
     }
   }
 
  private:
   // A forked worker must not inherit a mutex that another thread holds.
   OutputPool() {
-    pthread_atfork([] { get().mutex_.lock(); }, [] { get().mutex_.unlock(); },
-                   [] { get().mutex_.unlock(); });
+    at_fork([] { get().mutex_.lock(); }, [] { get().mutex_.unlock(); },
+            [] { get().mutex_.unlock(); });
   }
 
   struct Idle {
@@ -93,15 +91,14 @@ class OutputPool {
     return a.second.when < b.second.when;
   }
 
-  // Lets the system reclaim pages of a block under memory pressure. Until then
-  // they stay mapped: writing to them causes no page fault.
+  // Lends the whole pages of a block to the system.
   static bool lend(void* block, size_t bytes) {
     constexpr uintptr_t kPage = 1 << 16;  // no smaller than any system's
     const uintptr_t data = reinterpret_cast<uintptr_t>(block);
     const uintptr_t begin = (data + kPage - 1) & ~(kPage - 1);
     const uintptr_t end = (data + bytes) & ~(kPage - 1);
     return begin >= end ||
-           madvise(reinterpret_cast<void*>(begin), end - begin, MADV_FREE) == 0;
+           lend_pages(reinterpret_cast<void*>(begin), end - begin);
   }
 
   void* remove(Blocks::iterator block) {

@@ -1,7 +1,6 @@
 // Growable, uninitialised memory that is reused between calls.
 #pragma once
 
-#include <stdlib.h>
 #include <string.h>
 
 #include <algorithm>
@@ -32,12 +31,12 @@ inline void collapse_pages(void* data, size_t bytes) {
   advise_pages(data, bytes, kCollapse);
 }
 
-// Aligned memory, on huge pages if it fills some. Release with free().
+// Aligned memory, on huge pages if it fills some. Release with free_aligned().
 inline void* allocate_pages(size_t bytes) {
   constexpr size_t kLarge = size_t{4} << 20;
   const size_t align = bytes < kLarge ? 64 : size_t{2} << 20;
   bytes = (bytes + align - 1) / align * align;
-  void* data = aligned_alloc(align, bytes);
+  void* data = allocate_aligned(align, bytes);
   if (data == nullptr)
     throw std::bad_alloc();
   if (bytes >= kLarge)
@@ -54,7 +53,7 @@ class Buffer {
   Buffer(Buffer&& other) noexcept
       : data_(std::exchange(other.data_, nullptr)),
         capacity_(std::exchange(other.capacity_, 0)) {}
-  ~Buffer() { free(data_); }
+  ~Buffer() { free_aligned(data_); }
 
   void swap(Buffer& other) {
     std::swap(data_, other.data_);
@@ -75,7 +74,7 @@ class Buffer {
     T* data = allocate(capacity);
     if (keep > 0)
       memcpy(data, data_, keep * sizeof(T));
-    free(data_);
+    free_aligned(data_);
     data_ = data;
     capacity_ = capacity;
   }

@@ -1,7 +1,5 @@
 #include "kernel.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <atomic>
 #include <limits>
@@ -12,6 +10,7 @@
 #include <utility>
 
 #include "parallel.h"
+#include "platform.h"
 
 namespace gsample {
 
@@ -116,19 +115,12 @@ bool Kernel::uses_edges() const {
 }
 
 bool open_kernel(int64_t descriptor, Kernel& kernel) {
-  // dlopen() treats libraries of one name as the same library, and descriptors
-  // are reused: each call spells the name differently.
-  static std::atomic<uint64_t> calls{0};
-  std::string path = "/proc/self/fd/";
-  for (uint64_t rest = ++calls; rest > 0; rest >>= 1)
-    path += (rest & 1) != 0 ? "./" : "/";
-  path += std::to_string(descriptor);
-  void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* const library = open_library(descriptor);
   if (library == nullptr)
     return false;
-  kernel.library.reset(library, dlclose);
-  kernel.run =
-      reinterpret_cast<KernelFunction>(dlsym(library, "gsample_kernel"));
+  kernel.library.reset(library, close_library);
+  kernel.run = reinterpret_cast<KernelFunction>(
+      find_symbol(library, "gsample_kernel"));
   return kernel.run != nullptr;
 }
 

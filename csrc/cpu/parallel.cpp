@@ -1,8 +1,5 @@
 #include "parallel.h"
 
-#include <dlfcn.h>
-#include <pthread.h>
-
 #include <algorithm>
 
 #include "platform.h"
@@ -13,7 +10,6 @@
 #include <thread>
 #include <vector>
 #else
-#include <time.h>
 #include <torch/csrc/stable/ops.h>
 
 #include "pace.h"
@@ -55,10 +51,10 @@ int num_cores() {
 
 namespace {
 
-int64_t nanoseconds(clockid_t clock) {
-  timespec time;
-  clock_gettime(clock, &time);
-  return int64_t{1'000'000'000} * time.tv_sec + time.tv_nsec;
+int64_t nanoseconds() {
+  return std::chrono::nanoseconds(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
 }
 
 void raise(std::atomic<int64_t>& value, int64_t other) {
@@ -70,34 +66,34 @@ void raise(std::atomic<int64_t>& value, int64_t other) {
 // Runs the tasks on a team. Returns the longest time that a member was off its
 // CPU: before, during or after its work.
 int64_t run_on_team(int n, const std::function<void(int)>& task) {
-  const int64_t called = nanoseconds(CLOCK_MONOTONIC);
+  const int64_t called = nanoseconds();
   std::atomic<int64_t> lateness{0}, done{called};
   torch::stable::parallel_for(0, n, 1, [&](int64_t begin, int64_t end) {
-    const int64_t began = nanoseconds(CLOCK_MONOTONIC);
-    const int64_t ran = nanoseconds(CLOCK_THREAD_CPUTIME_ID);
+    const int64_t began = nanoseconds();
+    const int64_t ran = thread_nanoseconds();
     const int64_t taken = preemptions();
     for (int64_t i = begin; i < end; ++i)
       task(static_cast<int>(i));
-    const int64_t ended = nanoseconds(CLOCK_MONOTONIC);
-    const int64_t work = nanoseconds(CLOCK_THREAD_CPUTIME_ID) - ran;
+    const int64_t ended = nanoseconds();
+    const int64_t work = thread_nanoseconds() - ran;
     const int64_t off = preemptions() > taken ? ended - began - work : 0;
     raise(lateness, std::max(began - called, off));
     raise(done, ended);
   });
-  return std::max(lateness.load(), nanoseconds(CLOCK_MONOTONIC) - done.load());
+  return std::max(lateness.load(), nanoseconds() - done.load());
 }
 
 }  // namespace
 
 void run_tasks(int n, const std::function<void(int)>& task) {
   thread_local Pace pace;
-  if (n == 1 || pace.is_alone(nanoseconds(CLOCK_MONOTONIC))) {
+  if (n == 1 || pace.is_alone(nanoseconds())) {
     for (int i = 0; i < n; ++i)
       task(i);
     return;
   }
   const int64_t lateness = run_on_team(n, task);
-  pace.ended(nanoseconds(CLOCK_MONOTONIC), lateness);
+  pace.ended(nanoseconds(), lateness);
 }
 
 #endif
@@ -147,7 +143,7 @@ struct PythonSignals {
 
   template <typename function_t>
   static void find(function_t& function, const char* name) {
-    function = reinterpret_cast<function_t>(dlsym(RTLD_DEFAULT, name));
+    function = reinterpret_cast<function_t>(find_symbol(name));
   }
 
   bool interrupted() const {
@@ -167,11 +163,6 @@ struct PythonSignals {
 };
 
 }  // namespace
-
-// A number of the calling thread: `pthread_t` is an integer or a pointer.
-static uint64_t thread_number() {
-  return (uint64_t)pthread_self();
-}
 
 Interrupt::Interrupt()
     : owner_(thread_number()),

@@ -2,7 +2,6 @@
 // a scratch file, and a buffer that is written there when full.
 #include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -10,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "../cpu/platform.h"
 #include "crc32c.h"
 
 namespace gsample {
@@ -112,8 +112,8 @@ class Packer {
     const int64_t size = (used + kBlockBytes - 1) / kBlockBytes * kBlockBytes;
     memset(buffer + used, 0, size - used);
     for (int64_t done = 0; done < size;) {
-      const ssize_t count = pwrite(static_cast<int>(call_.fd), buffer + done,
-                                   size - done, call_.offset[i] + done);
+      const int64_t count = write_at(static_cast<int>(call_.fd), buffer + done,
+                                     size - done, call_.offset[i] + done);
       if (count < 0 && errno == EINTR)
         continue;
       if (count <= 0) {

@@ -1,7 +1,6 @@
 #include "read_ranges.h"
 
 #include <errno.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -10,14 +9,16 @@
 #include <thread>
 #include <vector>
 
+#include "../cpu/platform.h"
+
 namespace gsample {
 
 namespace {
 
 int read_range(int fd, const ReadRange& range, char* out) {
   for (int64_t done = 0; done < range.size;) {
-    const ssize_t count = pread(fd, out + range.to + done, range.size - done,
-                                range.offset + done);
+    const int64_t count = read_at(fd, out + range.to + done, range.size - done,
+                                  range.offset + done);
     if (count > 0)
       done += count;
     else if (count == 0)

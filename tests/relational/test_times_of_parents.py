@@ -194,3 +194,51 @@ def test_lines_of_unknown_orders_are_counted_and_never_visible(
     task = EntityTask('product', row, torch.tensor([NEVER - 1]))
     batch = next(iter(RelationalLoader(tables, task, [-1], batch_size=1)))
     assert batch['line'].n_id.tolist() == [1, 0]
+
+
+def append(folder, name, script):
+    """Appends the tables of a new database."""
+    with duckdb.connect(str(folder / name)) as database:
+        database.execute(script)
+    return append_tables(folder / 'graph', folder / name)
+
+
+def test_appended_lines_of_unknown_orders_stay_invisible(tmp_path):
+    path = tmp_path / 'shop.duckdb'
+    with duckdb.connect(str(path)) as database:
+        database.execute(TABLES)
+    manifest = changed(
+        'line', key=['order_id', 'line'], time_from='order_id',
+        foreign_keys={'order_id': 'orders', 'sku': 'product'},
+    )  # fmt: skip
+    del manifest['tables']['refund']
+    with pytest.warns(UserWarning, match='2 of its 6 rows'):
+        convert_tables(tmp_path / 'graph', without_keys(path), manifest)
+    lines = (
+        'CREATE TABLE line (order_id INTEGER, line INTEGER, sku VARCHAR);'
+        "INSERT INTO line VALUES (7, 1, 'a'), (1, 3, 'a');"
+    )
+    match = r"'line'.*1 of its 2 rows.*'order_id'.*first \[7\] in row 6"
+    with pytest.warns(UserWarning, match=match):
+        found = append(tmp_path, 'lines.duckdb', lines)
+    assert found.times['line'].tolist() == [20, 10, 10, *[NEVER] * 4, 10]
+    assert found.report['line']['null_times'] == 4
+    assert found.report['line.order_id']['dangling'] == 3
+    orders = (
+        'CREATE TABLE orders (id INTEGER, placed INTEGER);'
+        'INSERT INTO orders VALUES (7, 5), (9, 6);'
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')  # no new line dangles
+        found = append(tmp_path, 'orders.duckdb', orders)
+    assert found.times['line'].tolist() == [20, 10, 10, *[NEVER] * 4, 10]
+    assert found.report['line']['null_times'] == 4
+    assert found.report['line.order_id']['dangling'] == 1
+    for table, key in ('product', 'a'), ('orders', 7):
+        row = found.rows_of(table, [key])
+        task = EntityTask(table, row, torch.tensor([NEVER - 1]))
+        loader = RelationalLoader(found, task, [-1], batch_size=1)
+        batch = next(iter(loader))
+        assert sorted(batch['line'].n_id.tolist()) == (
+            [0, 1, 7] if table == 'product' else []
+        )

@@ -15,6 +15,7 @@ import platform
 import shutil
 import stat
 import subprocess
+import sys
 import tempfile
 import threading
 import warnings
@@ -24,7 +25,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO
 
-from torch_gsample.locks import new_lock
+from torch_gsample.locks import HAS_OWNERS, new_lock
 from torch_gsample.owned_folder import OwnedFolder, owned_folder
 
 #: No contraction of a * b + c: results must not depend on the processor.
@@ -35,8 +36,9 @@ FLAGS = (
     # GCC 12 miscompiles comparisons there: see setup.py.
     *(['-fno-tree-slp-vectorize'] if platform.machine() == 'aarch64' else []),
 )
-#: Language and libraries; kernels need no C++ runtime.
-_INPUT = '-x', 'c++', '-', '-nostdlib', '-lm', '-lgcc', '-lc'
+#: Language and libraries; kernels need no C++ runtime. macOS has one library.
+_LIBRARIES = ('-nostdlib', '-lm', '-lgcc', '-lc')
+_INPUT = '-x', 'c++', '-', *(_LIBRARIES if sys.platform == 'linux' else ())
 
 _SECONDS = 120  # for one compilation
 _DIGEST = hashlib.sha256().digest_size
@@ -62,6 +64,8 @@ def build(source: str, flags: tuple[str, ...] = ()) -> BinaryIO:
     Raises:
         BuildError: If there is no compiler, or it fails; the error names it.
     """
+    if not HAS_OWNERS:
+        raise BuildError('kernels are not compiled on Windows')
     compiler = shutil.which(os.environ.get('CXX', 'g++'))
     if compiler is None:
         name = os.environ.get('CXX', 'g++')
@@ -208,6 +212,8 @@ def _fault(state: os.stat_result, shared: int = 0) -> str | None:
         state (os.stat_result): Its owner and mode.
         shared (int): Allowed mode bits.
     """
+    if not HAS_OWNERS:
+        return 'its owner is unknown on this system'
     if state.st_uid not in (0, os.geteuid()):
         return f'it belongs to user {state.st_uid}'
     if state.st_mode & 0o022 & ~shared:
@@ -221,7 +227,7 @@ def _fault_of_folder(folder: Path) -> str | None:
         state, shared = place.stat(), 0
         if place != folder and state.st_mode & stat.S_ISVTX:
             shared = 0o022  # nobody can rename other users' files there
-        elif place != folder and state.st_gid == os.getegid():
+        elif place != folder and HAS_OWNERS and state.st_gid == os.getegid():
             shared = stat.S_IWGRP  # users often have a private group
         fault = _fault(state, shared)
         if fault is not None:

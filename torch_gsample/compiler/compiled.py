@@ -2,7 +2,6 @@
 
 import contextlib
 import functools
-import os
 import sys
 import threading
 import types
@@ -24,6 +23,7 @@ from torch_gsample.compiler.errors import (
     is_limit,
 )
 from torch_gsample.compiler.options import Options
+from torch_gsample.locks import at_fork
 from torch_gsample.ops._check import INDEX_DTYPES
 from torch_gsample.sparse_sample import SparseSample
 from torch_gsample.sparse_sample.repeat import unrolled
@@ -46,7 +46,7 @@ _OR = (
 #: First calls from several threads wait for each other, as each would compile.
 #: Forks wait as well, because the child would inherit Dynamo's held locks.
 _FIRST_CALLS = threading.RLock()
-os.register_at_fork(
+at_fork(
     before=_FIRST_CALLS.acquire,
     after_in_parent=_FIRST_CALLS.release,
     after_in_child=_FIRST_CALLS.release,

@@ -4,6 +4,14 @@ Graphs, edge files and features come in; samples of a graph on disk, rows of
 its features, and a model's outputs for all nodes go out.
 """
 
+import os
+
+if not hasattr(os, 'memfd_create'):
+    raise ImportError(
+        'torch_gsample.storage needs Linux: graphs and features on disk use '
+        'calls that this system lacks. Graphs in memory work without it'
+    )
+
 from torch_gsample.storage.feature_file import FeatureFile
 from torch_gsample.storage.feature_store import DiskFeatureStore
 from torch_gsample.storage.graph import ChunkedGraph

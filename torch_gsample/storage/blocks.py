@@ -14,6 +14,7 @@ import numpy as np
 from torch_gsample.storage.checked_blocks import merged
 from torch_gsample.storage.checksums import CheckedFile
 from torch_gsample.storage.crc32c import BLOCK, functions, pointer
+from torch_gsample.storage.pooled import empty_array, empty_vector
 from torch_gsample.storage.reading import ReadableFile, page_aligned
 
 #: Blocks read together: the memory of a call in addition to the cache.
@@ -21,6 +22,51 @@ GROUP = 8192
 
 #: Blocks that a full cache remembers without their data, by its capacity.
 _REFUSED = 8
+
+
+class _Blocks(ctypes.Structure):
+    """The blocks of a cache, as C functions receive them."""
+
+    _fields_ = (
+        ('slot', ctypes.c_void_p),
+        ('num_blocks', ctypes.c_int64),
+        ('data', ctypes.c_void_p),
+        ('marked', ctypes.c_void_p),
+    )
+
+
+class Items(ctypes.Structure):
+    """The items of an array of a relation, as C functions receive them.
+
+    Chunk c has the items of keys (nodes or edges) from ``key[c]`` on, and the
+    item of key k is at ``origin[c] + k * size`` in the file.
+
+    Args:
+        key (numpy.ndarray): int64 ``[num_chunks]``, ascending.
+        origin (numpy.ndarray): int64 ``[num_chunks]``.
+        dtype (numpy.dtype): The dtype of an item, of 4 or 8 bytes.
+    """
+
+    _fields_ = (
+        ('_key', ctypes.c_void_p),
+        ('_origin', ctypes.c_void_p),
+        ('_num_chunks', ctypes.c_int64),
+        ('_size', ctypes.c_int64),
+    )
+
+    def __init__(self, key: np.ndarray, origin: np.ndarray, dtype: np.dtype):
+        assert dtype.itemsize in (4, 8), dtype
+        assert len(key) == len(origin)
+        self.dtype = dtype
+        self.key, self.origin = (
+            np.ascontiguousarray(array, np.int64) for array in (key, origin)
+        )
+        super().__init__(
+            self.key.ctypes.data,
+            self.origin.ctypes.data,
+            len(key),
+            dtype.itemsize,
+        )
 
 
 @dataclass(frozen=True)
@@ -67,7 +113,7 @@ class BlockCache:
 
     def __init__(self, num_blocks: int, capacity: int):
         self.capacity = min(capacity, num_blocks)
-        self.data = page_aligned(self.capacity * BLOCK)
+        self.data = page_aligned(self.capacity * BLOCK, huge=True)
         # Slot + 1 of each block. Pages of zeros take no memory.
         self._slot = page_aligned(4 * num_blocks).view(np.int32)
         self._block = np.full(self.capacity, -1)
@@ -76,6 +122,13 @@ class BlockCache:
         self._refused = page_aligned(num_blocks)
         # The hand's position, and the number of refused blocks.
         self._position = np.zeros(2, np.int64)
+        #: For C functions that copy items of cached blocks.
+        self.blocks = _Blocks(
+            self._slot.ctypes.data,
+            num_blocks,
+            self.data.ctypes.data,
+            self._marked.ctypes.data,
+        )
 
     def find(self, offset: np.ndarray, out: np.ndarray) -> np.ndarray:
         """Copies items of cached blocks, and marks these blocks.
@@ -92,13 +145,10 @@ class BlockCache:
         missing = np.empty(len(offset), np.int64)
         offset = np.ascontiguousarray(offset, np.int64)
         count = functions().gsample_find_items(
+            ctypes.byref(self.blocks),
             pointer(offset),
             ctypes.c_int64(len(offset)),
             ctypes.c_int64(out.itemsize),
-            pointer(self._slot),
-            ctypes.c_int64(len(self._slot)),
-            pointer(self.data),
-            pointer(self._marked),
             pointer(out),
             pointer(missing),
         )
@@ -197,9 +247,106 @@ class BlockReader:
             missing = self._cache.find(offset, out)
             self.stats['hits'] += len(offset) - len(missing)
             self.stats['misses'] += len(missing)
-            order = missing[np.argsort(offset[missing], kind='stable')]
-            self._gather_missing(order, offset[order], out)
+            if len(missing) > 0:
+                order = missing[np.argsort(offset[missing], kind='stable')]
+                self._gather_missing(order, offset[order], out)
         return out
+
+    def items(self, items: Items, key: np.ndarray) -> np.ndarray:
+        """Returns the items of keys.
+
+        Args:
+            items (Items): The array.
+            key (numpy.ndarray): int64 ``[n]``, keys of the array.
+
+        Raises:
+            OSError: If the file cannot be read.
+            ValueError: If a block or chunk that holds some is not whole.
+        """
+        key = np.ascontiguousarray(key, np.int64)
+        out = empty_array(len(key), items.dtype)
+        call = functions().gsample_find_keyed
+        self._find(call, out, items, pointer(key), ctypes.c_int64(len(key)))
+        return out
+
+    def ranges(
+        self, items: Items, start: np.ndarray, length: np.ndarray
+    ) -> np.ndarray:
+        """Returns the items of keys ``start[i]``, ..., concatenated.
+
+        Args:
+            items (Items): The array.
+            start (numpy.ndarray): int64 ``[n]``.
+            length (numpy.ndarray): int64 ``[n]``, not negative.
+
+        Raises:
+            OSError: If the file cannot be read.
+            ValueError: If a block or chunk that holds some is not whole.
+        """
+        start, length = (
+            np.ascontiguousarray(array, np.int64) for array in (start, length)
+        )
+        out = empty_array(int(length.sum()), items.dtype)
+        self._find(
+            functions().gsample_find_ranges,
+            out,
+            items,
+            pointer(start),
+            pointer(length),
+            ctypes.c_int64(len(start)),
+        )
+        return out
+
+    def bounds(
+        self, items: Items, last: np.ndarray, node: np.ndarray
+    ) -> np.ndarray:
+        """Returns the stored offsets of nodes and of their ends.
+
+        Args:
+            items (Items): The offsets; its keys are nodes.
+            last (numpy.ndarray): int64 ``[num_chunks]``, the last node of each
+                chunk.
+            node (numpy.ndarray): int64 ``[n]``, contiguous.
+
+        Returns:
+            numpy.ndarray: int64 ``[2 * n]``: of each node, where its edges
+            start in its first chunk and where they end in its last.
+
+        Raises:
+            OSError: If the file cannot be read.
+            ValueError: If a block or chunk that holds some is not whole.
+        """
+        out = empty_array(2 * len(node), items.dtype)
+        self._find(
+            functions().gsample_find_bounds,
+            out,
+            items,
+            pointer(last),
+            pointer(node),
+            ctypes.c_int64(len(node)),
+        )
+        return out
+
+    def _find(
+        self, call: Any, out: np.ndarray, items: Items, *args: Any
+    ) -> None:
+        """Fills ``out`` by a C function, and reads what that finds missing."""
+        missing, offset = (empty_vector(len(out)).numpy() for _ in range(2))
+        with self._lock:
+            count = call(
+                ctypes.byref(self._cache.blocks),
+                ctypes.byref(items),
+                *args,
+                pointer(out),
+                pointer(missing),
+                pointer(offset),
+            )
+            self.stats['hits'] += len(out) - count
+            self.stats['misses'] += count
+            if count > 0:
+                missing, offset = missing[:count], offset[:count]
+                order = np.argsort(offset, kind='stable')
+                self._gather_missing(missing[order], offset[order], out)
 
     def copy_runs(
         self,

@@ -2,6 +2,7 @@
 
 import ctypes
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,8 @@ import torch
 from torch import Tensor
 
 from torch_gsample import ops
-from torch_gsample.storage.blocks import BlockReader
-from torch_gsample.storage.crc32c import functions
+from torch_gsample.storage.blocks import BlockReader, Items
+from torch_gsample.storage.crc32c import functions, pointer
 from torch_gsample.storage.format import (
     EDGES,
     FIRST,
@@ -112,17 +113,17 @@ class RelationReader:
         appended: Appended | None = None,
     ):
         self._meta, self._blocks, self._appended = meta, blocks, appended
-        table = meta.chunks
-        self._start, self._first = table[:, START], table[:, FIRST]
-        self._last_node = self._start + table[:, NODES] - 1
-        # No node starts in one chunk and ends in another.
-        self._is_whole = bool((self._start[1:] > self._last_node[:-1]).all())
-        self._places = {
-            name: table[:, OFFSET] + place
-            for name, place in meta.places(
-                table[:, NODES], table[:, EDGES]
-            ).items()
-        }
+        table = np.ascontiguousarray(meta.chunks.T)
+        self._start, self._first = table[START], table[FIRST]
+        self._last_node = self._start + table[NODES] - 1
+        self._num_edges = table[EDGES]
+        self._items = {}
+        for name, place in meta.places(table[NODES], table[EDGES]).items():
+            if name == 'offset' or meta.widths.get(name, 0) > 0:
+                key = self._start if name == 'offset' else self._first
+                dtype = meta.dtype(name)
+                origin = table[OFFSET] + place - key * dtype.itemsize
+                self._items[name] = Items(key, origin, dtype)
 
     def bounds(self, node: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the first edge position and the degree of each node.
@@ -132,50 +133,50 @@ class RelationReader:
         Raises:
             ValueError: If the offsets on disk are malformed.
         """
-        nodes = node.numpy()
-        first = np.searchsorted(self._last_node, nodes)
-        last = first
-        if not self._is_whole:
-            last = np.searchsorted(self._start, nodes, 'right') - 1
-        chunk = np.stack([first, last])
-        item = np.stack([nodes, nodes + 1]) - self._start[chunk]
-        at = self._places['offset'][chunk] + 8 * item
-        dtype = self._meta.dtype('offset')
-        value = self._blocks.gather(at.ravel(), dtype).reshape(at.shape)
-        begin, end = value + self._first[chunk]
-        limit = self._meta.chunks[chunk, EDGES]
-        valid = (value >= 0) & (value <= limit) & (begin <= end)
-        if not valid.all():
+        nodes = np.ascontiguousarray(node.numpy())
+        start, length = empty_vector(len(nodes)), empty_vector(len(nodes))
+        if len(nodes) == 0:
+            return start, length
+        items = self._items['offset']
+        found = self._blocks.bounds(items, self._last_node, nodes)
+        wrong = functions().gsample_end_bounds(
+            ctypes.byref(items),
+            *map(pointer, (self._last_node, self._first, self._num_edges)),
+            pointer(nodes),
+            ctypes.c_int64(len(nodes)),
+            *map(pointer, (found, start.numpy(), length.numpy())),
+        )
+        if wrong >= 0:
+            chunk = int(np.searchsorted(self._last_node, nodes[wrong]))
             malformed(
                 self._blocks.path,
-                int(at[~valid][0]),
+                int(items.origin[chunk] + 8 * nodes[wrong]),
                 'offsets of a chunk must ascend from 0 to its number of edges',
             )
-        return torch.from_numpy(begin), torch.from_numpy(end - begin)
+        return start, length
 
-    def items(
-        self, name: str, position: Tensor, chunk: np.ndarray | None = None
-    ) -> Tensor:
+    def items(self, name: str, position: Tensor) -> Tensor:
         """Returns items of an array at positions of edges.
 
         Args:
             name (str): The array.
             position (torch.Tensor): int64 ``[n]``.
-            chunk (numpy.ndarray, optional): Their chunks, if known.
         """
-        at = position.numpy()
-        dtype = self._meta.dtype(name)
-        if len(self._first) == 1:  # no lookup is needed
-            place = self._places[name] + at * dtype.itemsize
-        else:
-            chunk = self._chunks_of(at) if chunk is None else chunk
-            # Where edge 0 would be.
-            origin = self._places[name] - self._first * dtype.itemsize
-            place = origin[chunk] + at * dtype.itemsize
-        return torch.from_numpy(self._blocks.gather(place, dtype))
+        found = self._blocks.items(self._items[name], position.numpy())
+        return torch.from_numpy(found)
 
-    def _chunks_of(self, position: np.ndarray) -> np.ndarray:
-        return np.searchsorted(self._first, position, 'right') - 1
+    def ranges(self, name: str, start: Tensor, length: Tensor) -> Tensor:
+        """Returns the items of columns, concatenated.
+
+        Args:
+            name (str): The array.
+            start (torch.Tensor): int64 ``[n]``, of :meth:`bounds`.
+            length (torch.Tensor): int64 ``[n]``.
+        """
+        found = self._blocks.ranges(
+            self._items[name], start.numpy(), length.numpy()
+        )
+        return torch.from_numpy(found)
 
     def edges(self, position: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the neighbours and ids of edges.
@@ -183,11 +184,10 @@ class RelationReader:
         Raises:
             ValueError: If a neighbour on disk is not a node.
         """
-        chunk = self._chunks_of(position.numpy())
-        neighbor = self.items('neighbor', position, chunk)
+        neighbor = self.items('neighbor', position)
         check_neighbors(self._blocks.path, self._meta, neighbor, position)
         if self._meta.widths['edge_id'] > 0:
-            return neighbor, self.items('edge_id', position, chunk)
+            return neighbor, self.items('edge_id', position)
         return neighbor, position
 
     def draw(
@@ -220,16 +220,15 @@ class RelationReader:
         timed = frontier.time is not None and self._meta.widths['time'] > 0
         weighted = weighted and self._meta.widths['weight'] > 0
         weight = time = None
-        if timed or weighted:
-            edges = concat_ranges(start, length)
-            if weighted:
-                weight = check_weights(
-                    self._blocks.path,
-                    self._meta,
-                    self.items('weight', edges),
-                    edges,
-                )
-            time = self.items('time', edges) if timed else None
+        if weighted:
+            weight = check_weights(
+                self._blocks.path,
+                self._meta,
+                self.ranges('weight', start, length),
+                lambda: concat_ranges(start, length),
+            )
+        if timed:
+            time = self.ranges('time', start, length)
         indptr, position = sample_columns(
             start,
             length,
@@ -335,7 +334,10 @@ def check_neighbors(
 
 
 def check_weights(
-    path: Any, meta: RelationMeta, weight: Tensor, position: Tensor
+    path: Any,
+    meta: RelationMeta,
+    weight: Tensor,
+    position: Callable[[], Tensor],
 ) -> Tensor:
     """Returns weights that are finite and not negative.
 
@@ -343,7 +345,8 @@ def check_weights(
         path (Path): The file, for the error.
         meta (RelationMeta): Its relation.
         weight (torch.Tensor): ``[n]``.
-        position (torch.Tensor): int64 ``[n]``, of their edges.
+        position (Callable): Returns those of their edges, int64 ``[n]``, for
+            the error.
 
     Raises:
         ValueError: If one is negative or not finite.
@@ -356,7 +359,7 @@ def check_weights(
     wrong = ~(weight.isfinite() & (weight >= 0))
     malformed(
         path,
-        _byte_of(meta, 'weight', int(position[wrong][0])),
+        _byte_of(meta, 'weight', int(position()[wrong][0])),
         'each weight must be finite and not negative (got '
         f'{float(weight[wrong][0])})',
     )

@@ -8,6 +8,7 @@ import contextlib
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -297,7 +298,7 @@ def _sample_chunk(
                     file.path,
                     meta,
                     tensors['weight'][every],
-                    every + int(row[FIRST]),
+                    partial(torch.add, every, int(row[FIRST])),
                 )
             edge_time = tensors['time'][every] if timed else None
         indptr, at = sample_columns(

@@ -167,7 +167,7 @@ class StoredEdges:
         if name == 'neighbor':
             check_neighbors(path, self.meta, items, position)
         elif name == 'weight':
-            check_weights(path, self.meta, items, position)
+            check_weights(path, self.meta, items, lambda: position)
         return items.to(self.dtypes[name])
 
     def scan(self, *names: str) -> Iterator[tuple[int, dict[str, Tensor]]]:

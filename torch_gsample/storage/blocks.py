@@ -297,15 +297,11 @@ class BlockReader:
         )
         return out
 
-    def bounds(
-        self, items: Items, last: np.ndarray, node: np.ndarray
-    ) -> np.ndarray:
+    def bounds(self, columns: Any, node: np.ndarray) -> np.ndarray:
         """Returns the stored offsets of nodes and of their ends.
 
         Args:
-            items (Items): The offsets; its keys are nodes.
-            last (numpy.ndarray): int64 ``[num_chunks]``, the last node of each
-                chunk.
+            columns (Columns): The columns of the nodes.
             node (numpy.ndarray): int64 ``[n]``, contiguous.
 
         Returns:
@@ -316,19 +312,15 @@ class BlockReader:
             OSError: If the file cannot be read.
             ValueError: If a block or chunk that holds some is not whole.
         """
-        out = empty_array(2 * len(node), items.dtype)
+        out = np.empty(2 * len(node), np.int64)
+        call = functions().gsample_find_bounds
         self._find(
-            functions().gsample_find_bounds,
-            out,
-            items,
-            pointer(last),
-            pointer(node),
-            ctypes.c_int64(len(node)),
+            call, out, columns, pointer(node), ctypes.c_int64(len(node))
         )
         return out
 
     def _find(
-        self, call: Any, out: np.ndarray, items: Items, *args: Any
+        self, call: Any, out: np.ndarray, items: Any, *args: Any
     ) -> None:
         """Fills ``out`` by a C function, and reads what that finds missing."""
         missing, offset = (empty_vector(len(out)).numpy() for _ in range(2))

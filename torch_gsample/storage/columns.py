@@ -45,55 +45,138 @@ def concat_ranges(start: Tensor, length: Tensor) -> Tensor:
     return out
 
 
-def sample_columns(
+def pointers_of(length: Tensor) -> Tensor:
+    """Returns the running total of lengths, int64 ``[n + 1]``."""
+    out = torch.zeros(len(length) + 1, dtype=torch.int64)
+    torch.cumsum(length, 0, out=out[1:])
+    return out
+
+
+def draw_columns(
     start: Tensor,
-    length: Tensor,
+    indptr: Tensor,
     frontier: Frontier,
     fanout: int,
     hop: int,
     relation: int,
     options: dict[str, Any],
-    weight: Tensor | None = None,
+    cum_weight: Tensor | None = None,
     edge_time: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Draws at columns whose weights and times were read, if there are any.
+    """Draws at columns as :func:`torch_gsample.ops.sample_columns`.
+
+    Without the wrapper, which takes longer than the draws of a small batch.
 
     Args:
         start (torch.Tensor): int64 ``[n]``, position of each column.
-        length (torch.Tensor): int64 ``[n]``.
+        indptr (torch.Tensor): int64 ``[n + 1]``, the running total of their
+            lengths.
         frontier (Frontier): The nodes of the columns.
         fanout (int): Edges per column.
         hop (int): The index of the hop.
         relation (int): The index of the relation.
         options (Dict[str, Any]): Options of the operators.
-        weight (torch.Tensor, optional): The weights of all edges, column by
-            column.
-        edge_time (torch.Tensor, optional): Likewise.
+        cum_weight (torch.Tensor, optional): The cumulated weights of all
+            edges, column by column.
+        edge_time (torch.Tensor, optional): Their times.
 
     Returns:
         Tuple[torch.Tensor, torch.Tensor]: int64 ``indptr`` ``[n + 1]`` and
         positions.
+
+    Raises:
+        KeyboardInterrupt: On Ctrl-C.
+        MemoryError: If there is not enough memory.
     """
-    indptr = torch.zeros(len(length) + 1, dtype=torch.int64)
-    torch.cumsum(length, 0, out=indptr[1:])
-    if weight is not None:
-        weight = ops.cumulate_weights(indptr, weight)
-    return ops.sample_columns(
-        indptr,
+    n, most = len(start), int(indptr[-1])
+    replace, window = bool(options['replace']), options['time_window']
+    if fanout >= 0:
+        most = n * fanout if replace else min(n * fanout, most)
+    tensors = [
+        None if value is None else value.contiguous()
+        for value in (
+            *(frontier.node, frontier.root, start, indptr, cum_weight),
+            *(edge_time, frontier.time if edge_time is not None else None),
+        )
+    ]
+    draw = _Draw(
+        *(None if value is None else value.data_ptr() for value in tensors),
+        n,
         fanout,
-        key=options['key'],
-        call_id=hop,
-        relation=relation,
-        id=frontier.node,
-        root=frontier.root,
-        start=start,
-        cum_weight=weight,
-        edge_time=edge_time,
-        column_time=None if edge_time is None else frontier.time,
-        time_window=options['time_window'],
-        temporal_strategy=options['temporal_strategy'],
-        replace=options['replace'],
-        num_threads=options['num_threads'],
+        options['key'].data_ptr(),
+        hop,
+        relation,
+        replace,
+        options['temporal_strategy'] == 'last',
+        window is not None,
+        window or 0,
+        options['num_threads'] or torch.get_num_threads(),
+    )
+    out, position = empty_vector(n + 1), empty_vector(most)
+    count = functions().gsample_draw_columns(
+        ctypes.byref(draw),
+        ctypes.c_int64(most),
+        ctypes.c_void_p(out.data_ptr()),
+        ctypes.c_void_p(position.data_ptr()),
+    )
+    if count == -2:
+        raise KeyboardInterrupt
+    if count == -3:
+        raise MemoryError(f'NeighborSampler: not enough memory for {n} draws')
+    assert count >= 0, 'lengths of columns are not those of a relation'
+    return out, position[:count]
+
+
+class Columns(ctypes.Structure):
+    """The columns of a relation in chunks, as C functions receive them.
+
+    Args:
+        meta (RelationMeta): The relation.
+    """
+
+    _fields_ = (
+        ('_offset', Items),
+        ('_last_node', ctypes.c_void_p),
+        ('_first_edge', ctypes.c_void_p),
+        ('_num_edges', ctypes.c_void_p),
+    )
+
+    def __init__(self, meta: RelationMeta):
+        table = np.ascontiguousarray(meta.chunks.T)
+        start, first, edges = table[START], table[FIRST], table[EDGES]
+        self.arrays = start + table[NODES] - 1, first, edges
+        #: The array of each name, with nodes or edges as its keys.
+        self.items = {}
+        for name, place in meta.places(table[NODES], edges).items():
+            if name == 'offset' or meta.widths.get(name, 0) > 0:
+                key = start if name == 'offset' else first
+                dtype = meta.dtype(name)
+                origin = table[OFFSET] + place - key * dtype.itemsize
+                self.items[name] = Items(key, origin, dtype)
+        addresses = (array.ctypes.data for array in self.arrays)
+        super().__init__(self.items['offset'], *addresses)
+
+    def place(self, node: int) -> int:
+        """Returns the offset in the file of the stored offset of a node."""
+        chunk = int(np.searchsorted(self.arrays[0], node))
+        return int(self.items['offset'].origin[chunk]) + 8 * node
+
+
+class _Draw(ctypes.Structure):
+    """A draw at columns, as C functions receive it."""
+
+    _fields_ = tuple(
+        (name, ctypes.c_void_p)
+        for name in (
+            *('node', 'root', 'start', 'indptr', 'cum_weight'),
+            *('edge_time', 'column_time'),
+        )
+    ) + tuple(
+        (name, ctypes.c_void_p if name == 'key' else ctypes.c_int64)
+        for name in (
+            *('n', 'k', 'key', 'call_id', 'relation', 'replace', 'last'),
+            *('has_window', 'window', 'threads'),
+        )
     )
 
 
@@ -113,47 +196,49 @@ class RelationReader:
         appended: Appended | None = None,
     ):
         self._meta, self._blocks, self._appended = meta, blocks, appended
-        table = np.ascontiguousarray(meta.chunks.T)
-        self._start, self._first = table[START], table[FIRST]
-        self._last_node = self._start + table[NODES] - 1
-        self._num_edges = table[EDGES]
-        self._items = {}
-        for name, place in meta.places(table[NODES], table[EDGES]).items():
-            if name == 'offset' or meta.widths.get(name, 0) > 0:
-                key = self._start if name == 'offset' else self._first
-                dtype = meta.dtype(name)
-                origin = table[OFFSET] + place - key * dtype.itemsize
-                self._items[name] = Items(key, origin, dtype)
+        self._columns = Columns(meta)
 
     def bounds(self, node: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the first edge position and the degree of each node.
 
+        Raises:
+            ValueError: If the offsets on disk are malformed.
+        """
+        start, indptr = self.columns(node)
+        return start, indptr.diff()
+
+    def columns(self, node: Tensor) -> tuple[Tensor, Tensor]:
+        """Returns the first edge position of each node, and pointers.
+
         The edges of a node start in its first chunk and end in its last.
+
+        Returns:
+            Tuple[torch.Tensor, torch.Tensor]: int64 ``[n]``, and the running
+            total of degrees, int64 ``[n + 1]``.
 
         Raises:
             ValueError: If the offsets on disk are malformed.
         """
-        nodes = np.ascontiguousarray(node.numpy())
-        start, length = empty_vector(len(nodes)), empty_vector(len(nodes))
-        if len(nodes) == 0:
-            return start, length
-        items = self._items['offset']
-        found = self._blocks.bounds(items, self._last_node, nodes)
+        node = node.contiguous()
+        start, indptr = empty_vector(len(node)), empty_vector(len(node) + 1)
+        if len(node) == 0:
+            return start, indptr.zero_()
+        found = self._blocks.bounds(self._columns, node.numpy())
         wrong = functions().gsample_end_bounds(
-            ctypes.byref(items),
-            *map(pointer, (self._last_node, self._first, self._num_edges)),
-            pointer(nodes),
-            ctypes.c_int64(len(nodes)),
-            *map(pointer, (found, start.numpy(), length.numpy())),
+            ctypes.byref(self._columns),
+            ctypes.c_void_p(node.data_ptr()),
+            ctypes.c_int64(len(node)),
+            pointer(found),
+            ctypes.c_void_p(start.data_ptr()),
+            ctypes.c_void_p(indptr.data_ptr()),
         )
         if wrong >= 0:
-            chunk = int(np.searchsorted(self._last_node, nodes[wrong]))
             malformed(
                 self._blocks.path,
-                int(items.origin[chunk] + 8 * nodes[wrong]),
+                self._columns.place(int(node[wrong])),
                 'offsets of a chunk must ascend from 0 to its number of edges',
             )
-        return start, length
+        return start, indptr
 
     def items(self, name: str, position: Tensor) -> Tensor:
         """Returns items of an array at positions of edges.
@@ -162,7 +247,7 @@ class RelationReader:
             name (str): The array.
             position (torch.Tensor): int64 ``[n]``.
         """
-        found = self._blocks.items(self._items[name], position.numpy())
+        found = self._blocks.items(self._columns.items[name], position.numpy())
         return torch.from_numpy(found)
 
     def ranges(self, name: str, start: Tensor, length: Tensor) -> Tensor:
@@ -174,7 +259,7 @@ class RelationReader:
             length (torch.Tensor): int64 ``[n]``.
         """
         found = self._blocks.ranges(
-            self._items[name], start.numpy(), length.numpy()
+            self._columns.items[name], start.numpy(), length.numpy()
         )
         return torch.from_numpy(found)
 
@@ -216,10 +301,12 @@ class RelationReader:
         """Draws at a frontier; also returns the times of edges."""
         if self._appended is not None:
             return self._draw_joined(relation, hop, frontier, fanout, options)
-        start, length = self.bounds(frontier.node)
+        start, indptr = self.columns(frontier.node)
         timed = frontier.time is not None and self._meta.widths['time'] > 0
         weighted = weighted and self._meta.widths['weight'] > 0
         weight = time = None
+        if timed or weighted:
+            length = indptr.diff()
         if weighted:
             weight = check_weights(
                 self._blocks.path,
@@ -227,11 +314,12 @@ class RelationReader:
                 self.ranges('weight', start, length),
                 lambda: concat_ranges(start, length),
             )
+            weight = ops.cumulate_weights(indptr, weight)
         if timed:
             time = self.ranges('time', start, length)
-        indptr, position = sample_columns(
+        indptr, position = draw_columns(
             start,
-            length,
+            indptr,
             frontier,
             fanout,
             hop,
@@ -282,9 +370,10 @@ class RelationReader:
             order = order[torch.argsort(column[order], stable=True)]
             time = time[order]
         total = length + count
-        indptr, position = sample_columns(
-            total.cumsum(0) - total,
-            total,
+        indptr = pointers_of(total)
+        indptr, position = draw_columns(
+            indptr[:-1],
+            indptr,
             frontier,
             fanout,
             hop,

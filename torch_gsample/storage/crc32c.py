@@ -25,6 +25,7 @@ def functions() -> Any:
         'find_items',
         'find_ranges',
         'find_bounds',
+        'draw_columns',
         'end_bounds',
         'find_keyed',
         'find_indexed',

@@ -47,17 +47,17 @@ GSAMPLE_EXPORT int64_t gsample_find_keyed(const gsample::CachedBlocks* blocks,
   return found.count;
 }
 
-// Copies the items of keys start[i], ..., start[i] + length[i] - 1 for each i,
+// Copies indptr[i + 1] - indptr[i] items from key start[i] on for each i,
 // concatenated; returns the number of missing items.
 GSAMPLE_EXPORT int64_t gsample_find_ranges(
     const gsample::CachedBlocks* blocks,
     const gsample::StoredItems* items,
     const int64_t* start,   // [n]
-    const int64_t* length,  // [n]
+    const int64_t* indptr,  // [n + 1] from 0
     int64_t n,
     char* out,
-    int64_t* missing,   // [sum of lengths]
-    int64_t* offset) {  // [sum of lengths]
+    int64_t* missing,   // [indptr[n]]
+    int64_t* offset) {  // [indptr[n]]
   using gsample::kBlockBytes;
   gsample::Missing found{missing, offset};
   gsample::ChunkFinder chunks(*items);
@@ -70,7 +70,8 @@ GSAMPLE_EXPORT int64_t gsample_find_ranges(
     num_pieces = 0;
   };
   for (int64_t i = 0; i < n; ++i) {
-    for (int64_t key = start[i], end = key + length[i]; key < end;) {
+    for (int64_t key = start[i], end = key + indptr[i + 1] - indptr[i];
+         key < end;) {
       const int64_t first = chunks.offset(key);
       const int64_t left = (kBlockBytes - first % kBlockBytes) / bytes;
       const int64_t count = std::min({end, chunks.end(), key + left}) - key;

@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from torch_gsample.storage.checked_blocks import merged
 from torch_gsample.storage.checksums import CheckedFile
 from torch_gsample.storage.crc32c import BLOCK, functions, pointer
-from torch_gsample.storage.pooled import empty_array, empty_vector
+from torch_gsample.storage.pooled import empty_items
 from torch_gsample.storage.reading import ReadableFile, page_aligned
 
 #: Blocks read together: the memory of a call in addition to the cache.
@@ -44,7 +46,7 @@ class Items(ctypes.Structure):
     Args:
         key (numpy.ndarray): int64 ``[num_chunks]``, ascending.
         origin (numpy.ndarray): int64 ``[num_chunks]``.
-        dtype (numpy.dtype): The dtype of an item, of 4 or 8 bytes.
+        dtype (torch.dtype): The dtype of an item, of 4 or 8 bytes.
     """
 
     _fields_ = (
@@ -54,7 +56,9 @@ class Items(ctypes.Structure):
         ('_size', ctypes.c_int64),
     )
 
-    def __init__(self, key: np.ndarray, origin: np.ndarray, dtype: np.dtype):
+    def __init__(
+        self, key: np.ndarray, origin: np.ndarray, dtype: torch.dtype
+    ):
         assert dtype.itemsize in (4, 8), dtype
         assert len(key) == len(origin)
         self.dtype = dtype
@@ -122,13 +126,14 @@ class BlockCache:
         self._refused = page_aligned(num_blocks)
         # The hand's position, and the number of refused blocks.
         self._position = np.zeros(2, np.int64)
-        #: For C functions that copy items of cached blocks.
-        self.blocks = _Blocks(
+        self._blocks = _Blocks(
             self._slot.ctypes.data,
             num_blocks,
             self.data.ctypes.data,
             self._marked.ctypes.data,
         )
+        #: For C functions that copy items of cached blocks.
+        self.blocks_pointer = ctypes.pointer(self._blocks)
 
     def find(self, offset: np.ndarray, out: np.ndarray) -> np.ndarray:
         """Copies items of cached blocks, and marks these blocks.
@@ -145,7 +150,7 @@ class BlockCache:
         missing = np.empty(len(offset), np.int64)
         offset = np.ascontiguousarray(offset, np.int64)
         count = functions().gsample_find_items(
-            ctypes.byref(self.blocks),
+            self.blocks_pointer,
             pointer(offset),
             ctypes.c_int64(len(offset)),
             ctypes.c_int64(out.itemsize),
@@ -216,6 +221,8 @@ class BlockReader:
         self._cache = BlockCache(blocks, cache_bytes // BLOCK)
         self._staging = page_aligned(min(GROUP, blocks) * BLOCK)
         self._lock = threading.Lock()
+        # The indices and offsets of missing items.
+        self._missing = torch.empty(2, 0, dtype=torch.int64)
         self.stats: dict[str, Any] = {
             'engine': None,
             'hits': 0,
@@ -252,93 +259,94 @@ class BlockReader:
                 self._gather_missing(order, offset[order], out)
         return out
 
-    def items(self, items: Items, key: np.ndarray) -> np.ndarray:
+    def items(self, items: Items, key: Tensor) -> Tensor:
         """Returns the items of keys.
 
         Args:
             items (Items): The array.
-            key (numpy.ndarray): int64 ``[n]``, keys of the array.
+            key (torch.Tensor): int64 ``[n]``, keys of the array.
 
         Raises:
             OSError: If the file cannot be read.
             ValueError: If a block or chunk that holds some is not whole.
         """
-        key = np.ascontiguousarray(key, np.int64)
-        out = empty_array(len(key), items.dtype)
         call = functions().gsample_find_keyed
-        self._find(call, out, items, pointer(key), ctypes.c_int64(len(key)))
-        return out
+        return self._find(call, key.shape[0], items, items.dtype, key)
 
-    def ranges(
-        self, items: Items, start: np.ndarray, length: np.ndarray
-    ) -> np.ndarray:
+    def ranges(self, items: Items, start: Tensor, indptr: Tensor) -> Tensor:
         """Returns the items of keys ``start[i]``, ..., concatenated.
 
         Args:
             items (Items): The array.
-            start (numpy.ndarray): int64 ``[n]``.
-            length (numpy.ndarray): int64 ``[n]``, not negative.
+            start (torch.Tensor): int64 ``[n]``.
+            indptr (torch.Tensor): int64 ``[n + 1]``, the running total of the
+                numbers of keys.
 
         Raises:
             OSError: If the file cannot be read.
             ValueError: If a block or chunk that holds some is not whole.
         """
-        start, length = (
-            np.ascontiguousarray(array, np.int64) for array in (start, length)
-        )
-        out = empty_array(int(length.sum()), items.dtype)
-        self._find(
-            functions().gsample_find_ranges,
-            out,
-            items,
-            pointer(start),
-            pointer(length),
-            ctypes.c_int64(len(start)),
-        )
-        return out
+        call, size = functions().gsample_find_ranges, int(indptr[-1])
+        return self._find(call, size, items, items.dtype, start, indptr)
 
-    def bounds(self, columns: Any, node: np.ndarray) -> np.ndarray:
+    def bounds(self, columns: Any, node: Tensor) -> Tensor:
         """Returns the stored offsets of nodes and of their ends.
 
         Args:
             columns (Columns): The columns of the nodes.
-            node (numpy.ndarray): int64 ``[n]``, contiguous.
+            node (torch.Tensor): int64 ``[n]``.
 
         Returns:
-            numpy.ndarray: int64 ``[2 * n]``: of each node, where its edges
+            torch.Tensor: int64 ``[2 * n]``: of each node, where its edges
             start in its first chunk and where they end in its last.
 
         Raises:
             OSError: If the file cannot be read.
             ValueError: If a block or chunk that holds some is not whole.
         """
-        out = np.empty(2 * len(node), np.int64)
-        call = functions().gsample_find_bounds
-        self._find(
-            call, out, columns, pointer(node), ctypes.c_int64(len(node))
-        )
-        return out
+        call, size = functions().gsample_find_bounds, 2 * node.shape[0]
+        return self._find(call, size, columns, torch.int64, node)
 
     def _find(
-        self, call: Any, out: np.ndarray, items: Any, *args: Any
-    ) -> None:
-        """Fills ``out`` by a C function, and reads what that finds missing."""
-        missing, offset = (empty_vector(len(out)).numpy() for _ in range(2))
+        self,
+        call: Any,
+        size: int,
+        items: Any,
+        dtype: torch.dtype,
+        *keys: Tensor,
+    ) -> Tensor:
+        """Returns items by a C function, and reads those that it misses.
+
+        Args:
+            call (Callable): A C function of csrc/storage.
+            size (int): Number of items.
+            items (Items or Columns): Its second argument.
+            dtype (torch.dtype): Of the items.
+            *keys (torch.Tensor): int64, its next arguments; the size of the
+                first one follows.
+        """
+        out = empty_items(size, dtype)
+        keys = tuple(key.contiguous() for key in keys)
         with self._lock:
+            if size > self._missing.shape[1]:
+                self._missing = torch.empty(2, size, dtype=torch.int64)
+            missing = self._missing
             count = call(
-                ctypes.byref(self._cache.blocks),
+                self._cache.blocks_pointer,
                 ctypes.byref(items),
-                *args,
-                pointer(out),
-                pointer(missing),
-                pointer(offset),
+                *(ctypes.c_void_p(key.data_ptr()) for key in keys),
+                ctypes.c_int64(keys[0].shape[0]),
+                ctypes.c_void_p(out.data_ptr()),
+                ctypes.c_void_p(missing.data_ptr()),
+                ctypes.c_void_p(missing.data_ptr() + 8 * missing.shape[1]),
             )
-            self.stats['hits'] += len(out) - count
+            self.stats['hits'] += size - count
             self.stats['misses'] += count
             if count > 0:
-                missing, offset = missing[:count], offset[:count]
+                index, offset = missing[:, :count].numpy()
                 order = np.argsort(offset, kind='stable')
-                self._gather_missing(missing[order], offset[order], out)
+                self._gather_missing(index[order], offset[order], out.numpy())
+        return out
 
     def copy_runs(
         self,

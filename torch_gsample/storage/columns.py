@@ -11,13 +11,14 @@ from torch import Tensor
 
 from torch_gsample import ops
 from torch_gsample.storage.blocks import BlockReader, Items
-from torch_gsample.storage.crc32c import functions, pointer
+from torch_gsample.storage.crc32c import functions
 from torch_gsample.storage.format import (
     EDGES,
     FIRST,
     NODES,
     OFFSET,
     START,
+    TORCH,
     RelationMeta,
     malformed,
 )
@@ -150,7 +151,7 @@ class Columns(ctypes.Structure):
         for name, place in meta.places(table[NODES], edges).items():
             if name == 'offset' or meta.widths.get(name, 0) > 0:
                 key = start if name == 'offset' else first
-                dtype = meta.dtype(name)
+                dtype = TORCH[meta.dtype(name).str]
                 origin = table[OFFSET] + place - key * dtype.itemsize
                 self.items[name] = Items(key, origin, dtype)
         addresses = (array.ctypes.data for array in self.arrays)
@@ -223,12 +224,12 @@ class RelationReader:
         start, indptr = empty_vector(len(node)), empty_vector(len(node) + 1)
         if len(node) == 0:
             return start, indptr.zero_()
-        found = self._blocks.bounds(self._columns, node.numpy())
+        found = self._blocks.bounds(self._columns, node)
         wrong = functions().gsample_end_bounds(
             ctypes.byref(self._columns),
             ctypes.c_void_p(node.data_ptr()),
             ctypes.c_int64(len(node)),
-            pointer(found),
+            ctypes.c_void_p(found.data_ptr()),
             ctypes.c_void_p(start.data_ptr()),
             ctypes.c_void_p(indptr.data_ptr()),
         )
@@ -247,21 +248,11 @@ class RelationReader:
             name (str): The array.
             position (torch.Tensor): int64 ``[n]``.
         """
-        found = self._blocks.items(self._columns.items[name], position.numpy())
-        return torch.from_numpy(found)
+        return self._blocks.items(self._columns.items[name], position)
 
-    def ranges(self, name: str, start: Tensor, length: Tensor) -> Tensor:
-        """Returns the items of columns, concatenated.
-
-        Args:
-            name (str): The array.
-            start (torch.Tensor): int64 ``[n]``, of :meth:`bounds`.
-            length (torch.Tensor): int64 ``[n]``.
-        """
-        found = self._blocks.ranges(
-            self._columns.items[name], start.numpy(), length.numpy()
-        )
-        return torch.from_numpy(found)
+    def ranges(self, name: str, start: Tensor, indptr: Tensor) -> Tensor:
+        """Returns the items of columns, concatenated; see :meth:`columns`."""
+        return self._blocks.ranges(self._columns.items[name], start, indptr)
 
     def edges(self, position: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the neighbours and ids of edges.
@@ -305,18 +296,16 @@ class RelationReader:
         timed = frontier.time is not None and self._meta.widths['time'] > 0
         weighted = weighted and self._meta.widths['weight'] > 0
         weight = time = None
-        if timed or weighted:
-            length = indptr.diff()
         if weighted:
             weight = check_weights(
                 self._blocks.path,
                 self._meta,
-                self.ranges('weight', start, length),
-                lambda: concat_ranges(start, length),
+                self.ranges('weight', start, indptr),
+                lambda: concat_ranges(start, indptr.diff()),
             )
             weight = ops.cumulate_weights(indptr, weight)
         if timed:
-            time = self.ranges('time', start, length)
+            time = self.ranges('time', start, indptr)
         indptr, position = draw_columns(
             start,
             indptr,

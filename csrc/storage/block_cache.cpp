@@ -10,7 +10,8 @@ namespace gsample {
 
 namespace {
 
-// Copies runs of items; each run lies in one block.
+// Copies runs of items; each run lies in one block. Those without a block are
+// left out.
 template <typename item_t>
 void copy_runs(const int64_t* position,
                const int64_t* offset,
@@ -21,9 +22,11 @@ void copy_runs(const int64_t* position,
                item_t* out) {
   constexpr int64_t kAhead = 4;  // runs between a prefetch and its use
   for (int64_t r = 0; r < num_runs; ++r) {
-    if (r + kAhead < num_runs)
+    if (r + kAhead < num_runs && block[r + kAhead] != nullptr)
       __builtin_prefetch(block[r + kAhead] + offset[r + kAhead] % kBlockBytes);
     constexpr int64_t kSize = sizeof(item_t);
+    if (block[r] == nullptr)
+      continue;
     const int64_t begin = first[r], end = begin + length[r];
     const int64_t at = offset[r] % kBlockBytes - kSize * position[begin];
     for (int64_t i = begin; i < end; ++i)
@@ -35,7 +38,7 @@ void copy_runs(const int64_t* position,
 
 }  // namespace gsample
 
-// Adds distinct blocks that are not cached. A hand moves around the slots,
+// Adds distinct blocks, unless they are cached. A hand moves around the slots,
 // clears marks and takes unmarked slots. A full cache refuses blocks that it
 // did not refuse recently.
 extern "C" __attribute__((visibility("default"))) void gsample_insert_blocks(
@@ -55,6 +58,8 @@ extern "C" __attribute__((visibility("default"))) void gsample_insert_blocks(
   int64_t &hand = position[0], &num_refused = position[1];
   for (int64_t i = is_full ? 0 : std::max(n - capacity, int64_t{0}); i < n;
        ++i) {
+    if (slot[block[i]] != 0)
+      continue;  // another thread read it, too
     if (is_full && !refused[block[i]]) {
       if (++num_refused > most_refused) {
         memset(refused, 0, num_blocks);
@@ -114,7 +119,7 @@ extern "C" __attribute__((visibility("default"))) void gsample_copy_runs(
     const int64_t* offset,    // [num_runs] file offset of the first item
     const int64_t* first,     // [num_runs] its index in `position`
     const int64_t* length,
-    const char* const* block,  // [num_runs] address of each block
+    const char* const* block,  // [num_runs] address of each block, or null
     int64_t num_runs,
     int64_t item_bytes,  // 4 or 8
     void* out) {         // [n]

@@ -6,6 +6,8 @@ adjacent ones merged into one read, all reads of a call in flight together.
 
 import ctypes
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -170,7 +172,7 @@ class BlockCache:
         return np.where(slot < 0, 0, self.data.ctypes.data + slot * BLOCK)
 
     def insert(self, block: np.ndarray, data: np.ndarray) -> None:
-        """Adds distinct blocks that are not cached; the last ones remain.
+        """Adds distinct blocks, unless they are cached; the last ones remain.
 
         Args:
             block (numpy.ndarray): int64 ``[n]``.
@@ -219,7 +221,9 @@ class BlockReader:
         self._engine = engine
         blocks = -(-size // BLOCK)
         self._cache = BlockCache(blocks, cache_bytes // BLOCK)
-        self._staging = page_aligned(min(GROUP, blocks) * BLOCK)
+        self._num_blocks = blocks
+        # Memory of reads, one for each thread that reads at a time.
+        self._idle: list[np.ndarray] = []
         self._lock = threading.Lock()
         # The indices and offsets of missing items.
         self._missing = torch.empty(2, 0, dtype=torch.int64)
@@ -252,11 +256,10 @@ class BlockReader:
         out = np.empty(len(offset), dtype)
         with self._lock:
             missing = self._cache.find(offset, out)
-            self.stats['hits'] += len(offset) - len(missing)
-            self.stats['misses'] += len(missing)
-            if len(missing) > 0:
-                order = missing[np.argsort(offset[missing], kind='stable')]
-                self._gather_missing(order, offset[order], out)
+            self._count(len(offset), len(missing))
+        if len(missing) > 0:
+            order = missing[np.argsort(offset[missing], kind='stable')]
+            self._gather_missing(order, offset[order], out)
         return out
 
     def items(self, items: Items, key: Tensor) -> Tensor:
@@ -340,12 +343,13 @@ class BlockReader:
                 ctypes.c_void_p(missing.data_ptr()),
                 ctypes.c_void_p(missing.data_ptr() + 8 * missing.shape[1]),
             )
-            self.stats['hits'] += size - count
-            self.stats['misses'] += count
-            if count > 0:
-                index, offset = missing[:, :count].numpy()
+            self._count(size, count)
+            index, offset = missing[:, :count].numpy()
+            if count > 0:  # copies: another thread overwrites `missing`
                 order = np.argsort(offset, kind='stable')
-                self._gather_missing(index[order], offset[order], out.numpy())
+                index, offset = index[order], offset[order]
+        if count > 0:
+            self._gather_missing(index, offset, out.numpy())
         return out
 
     def copy_runs(
@@ -354,7 +358,7 @@ class BlockReader:
         runs: 'Runs',
         place: np.ndarray,
         out: np.ndarray,
-    ) -> None:
+    ) -> int:
         """Copies items of blocks, reading each block once.
 
         Args:
@@ -364,35 +368,27 @@ class BlockReader:
                 block in ``block``.
             out (numpy.ndarray): Receives the items.
 
+        Returns:
+            int: The number of blocks that were read.
+
         Raises:
             OSError: If the file cannot be read.
             ValueError: If a block or chunk that holds some is not whole.
         """
-        assert len(block) * BLOCK <= self._staging.size
         with self._lock:
             address = self._cache.addresses(block)
             missing = np.flatnonzero(address == 0)
-            self.stats['hits'] += len(block) - len(missing)
-            self.stats['misses'] += len(missing)
-            if len(missing) > 0:
-                self._read(block[missing])
-                address[missing] = self._staging.ctypes.data + BLOCK * (
+            self._count(len(block), len(missing))
+            if len(missing) < len(block):  # before another thread evicts some
+                _copy(runs, address[place], out)
+        if len(missing) > 0:
+            with self._staged(block[missing]) as staging:
+                address[:] = 0
+                address[missing] = staging.ctypes.data + BLOCK * (
                     np.arange(len(missing))
                 )
-            address = address[place]
-            functions().gsample_copy_runs(
-                pointer(runs.position),
-                pointer(runs.offset),
-                pointer(runs.first),
-                pointer(runs.length),
-                pointer(address),
-                ctypes.c_int64(len(address)),
-                ctypes.c_int64(out.itemsize),
-                pointer(out),
-            )
-            self._cache.insert(
-                block[missing], self._staging[: len(missing) * BLOCK]
-            )
+                _copy(runs, address[place], out)
+        return len(missing)
 
     def _gather_missing(
         self, index: np.ndarray, offset: np.ndarray, out: np.ndarray
@@ -405,21 +401,56 @@ class BlockReader:
             last = first + GROUP < len(starts)
             end = int(starts[first + GROUP]) if last else len(block)
             wanted = block[group]
-            self._read(wanted)
             part = slice(int(group[0]), end)
             place = np.searchsorted(wanted, block[part])
             at = place * BLOCK + offset[part] % BLOCK
-            items = self._staging.view(out.dtype)
-            out[index[part]] = items[at // out.dtype.itemsize]
-            self._cache.insert(wanted, self._staging[: len(wanted) * BLOCK])
+            with self._staged(wanted) as staging:
+                items = staging.view(out.dtype)
+                out[index[part]] = items[at // out.dtype.itemsize]
 
-    def _read(self, block: np.ndarray) -> None:
-        """Reads ascending blocks into the start of the staging memory."""
-        first, count = merged(block)
-        offset, size = first * BLOCK, count * BLOCK
-        size[-1] = min(int(size[-1]), self._size - int(offset[-1]))
-        self.stats['engine'] = self._checked.read_ranges(
-            self._file, offset, size, self._staging, self._engine
-        )
-        self.stats['blocks_read'] += len(block)
-        self.stats['requests'] += len(first)
+    @contextmanager
+    def _staged(self, block: np.ndarray) -> Iterator[np.ndarray]:
+        """Reads ascending blocks into memory, and then caches them.
+
+        Other threads look up and read blocks at the same time: a thread has
+        its own memory, and holds no lock while it reads.
+        """
+        assert 0 < len(block) <= GROUP
+        with self._lock:
+            staging = self._idle.pop() if self._idle else None
+        if staging is None:
+            staging = page_aligned(min(GROUP, self._num_blocks) * BLOCK)
+        try:
+            first, count = merged(block)
+            offset, size = first * BLOCK, count * BLOCK
+            size[-1] = min(int(size[-1]), self._size - int(offset[-1]))
+            engine = self._checked.read_ranges(
+                self._file, offset, size, staging, self._engine
+            )
+            yield staging
+            with self._lock:
+                self.stats['engine'] = engine
+                self.stats['blocks_read'] += len(block)
+                self.stats['requests'] += len(first)
+                self._cache.insert(block, staging[: len(block) * BLOCK])
+        finally:
+            self._idle.append(staging)
+
+    def _count(self, size: int, missing: int) -> None:
+        """Counts items, or blocks, of which some were missing."""
+        self.stats['hits'] += size - missing
+        self.stats['misses'] += missing
+
+
+def _copy(runs: Runs, address: np.ndarray, out: np.ndarray) -> None:
+    """Copies runs of items from the addresses of their blocks, if not 0."""
+    functions().gsample_copy_runs(
+        pointer(runs.position),
+        pointer(runs.offset),
+        pointer(runs.first),
+        pointer(runs.length),
+        pointer(address),
+        ctypes.c_int64(len(address)),
+        ctypes.c_int64(out.itemsize),
+        pointer(out),
+    )

@@ -67,8 +67,8 @@ std::tuple<Tensor, Tensor> mask_columns_op(Tensor indptr, Tensor mask) {
   check_vector(op, "mask", mask, ScalarType::Bool);
   STD_TORCH_CHECK(indptr.numel() > 0, op, ": 'indptr' must not be empty");
   const int64_t n = indptr.numel() - 1, num_edges = mask.numel();
-  const int threads = static_cast<int>(
-      std::max<int64_t>(1, std::min<int64_t>(max_threads(), num_edges / kGrain)));
+  const int threads = static_cast<int>(std::max<int64_t>(
+      1, std::min<int64_t>(max_threads(), num_edges / kGrain)));
   const bool* data = mask.const_data_ptr<bool>();
   Tensor out_indptr = pooled_like(indptr, n + 1), edge;
   const auto call = [&](auto indptr_type) {

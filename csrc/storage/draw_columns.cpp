@@ -13,10 +13,10 @@ namespace gsample {
 // The columns of a relation in chunks. A column may continue in later chunks.
 // The layout is that of `Columns` in columns.py.
 struct StoredColumns {
-  StoredItems offset;          // its keys are nodes: the first of each chunk
-  const int64_t* last_node;    // [num_chunks]
-  const int64_t* first_edge;   // [num_chunks]
-  const int64_t* num_edges;    // [num_chunks]
+  StoredItems offset;         // its keys are nodes: the first of each chunk
+  const int64_t* last_node;   // [num_chunks]
+  const int64_t* first_edge;  // [num_chunks]
+  const int64_t* num_edges;   // [num_chunks]
 
   // The first chunk of a node, from its last one.
   int64_t first_chunk(int64_t node, int64_t last) const {
@@ -148,11 +148,10 @@ gsample_find_bounds(const gsample::CachedBlocks* blocks,
 
 // Draws edges: writes the running total of the draws of columns and the
 // positions of the edges. Returns their number, or a DrawResult.
-GSAMPLE_EXPORT int64_t
-gsample_draw_columns(const gsample::ColumnsDraw* draw,
-                     int64_t most,         // room for positions
-                     int64_t* indptr,      // [n + 1]
-                     int64_t* position) {  // [most]
+GSAMPLE_EXPORT int64_t gsample_draw_columns(const gsample::ColumnsDraw* draw,
+                                            int64_t most,  // room for positions
+                                            int64_t* indptr,      // [n + 1]
+                                            int64_t* position) {  // [most]
   try {
     return gsample::draw(*draw, most, indptr, position);
   } catch (const std::bad_alloc&) {

@@ -49,15 +49,15 @@ GSAMPLE_EXPORT int64_t gsample_find_keyed(const gsample::CachedBlocks* blocks,
 
 // Copies indptr[i + 1] - indptr[i] items from key start[i] on for each i,
 // concatenated; returns the number of missing items.
-GSAMPLE_EXPORT int64_t gsample_find_ranges(
-    const gsample::CachedBlocks* blocks,
-    const gsample::StoredItems* items,
-    const int64_t* start,   // [n]
-    const int64_t* indptr,  // [n + 1] from 0
-    int64_t n,
-    char* out,
-    int64_t* missing,   // [indptr[n]]
-    int64_t* offset) {  // [indptr[n]]
+GSAMPLE_EXPORT int64_t
+gsample_find_ranges(const gsample::CachedBlocks* blocks,
+                    const gsample::StoredItems* items,
+                    const int64_t* start,   // [n]
+                    const int64_t* indptr,  // [n + 1] from 0
+                    int64_t n,
+                    char* out,
+                    int64_t* missing,   // [indptr[n]]
+                    int64_t* offset) {  // [indptr[n]]
   using gsample::kBlockBytes;
   gsample::Missing found{missing, offset};
   gsample::ChunkFinder chunks(*items);

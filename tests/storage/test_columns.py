@@ -47,7 +47,9 @@ def reader_of(graph, cache_bytes):
 
 
 @pytest.mark.parametrize('cache_bytes', [0, 4096, 3 * 4096, 1 << 20])
-def test_bounds_items_and_ranges_equal_plain_loops(graph, columns, cache_bytes):
+def test_bounds_items_and_ranges_equal_plain_loops(
+    graph, columns, cache_bytes
+):
     row, col, weight = columns
     reader = reader_of(graph, cache_bytes)
     assert len(graph.meta.relations[0].chunks) > 4

@@ -112,7 +112,6 @@ CALLS = {
     'sample_nodes of batches': lambda t: ops.sample_nodes(
         2, 1, key=TWO, ptr=t.ptr, cum_weight=t.cum_weight
     ),
-    'mask_columns': lambda t: ops.mask_columns(t.graph[0], t.graph[1] > 0),
     'slice_cols': lambda t: ops.slice_cols(*t.graph, t.ids),
     'slice_rows': lambda t: ops.slice_rows(*t.graph, 2, t.ids, t.ids),
     'slice_rows of batches': lambda t: ops.slice_rows(

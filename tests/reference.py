@@ -35,6 +35,7 @@ from tests.reference_matrix import (  # noqa: F401
     joined,
     labor_scale,
     last_neighbors,
+    mask_columns,
     match_edges,
     next_key,
     random_uniform,

@@ -26,6 +26,11 @@ def slice_cols(indptr, indices, cols, *, num_threads=0):
     return begin, [indices[e] for e in edge], edge
 
 
+def mask_columns(indptr, mask):
+    edge = [e for e in range(indptr[-1]) if mask[e]]
+    return [sum(e < end for e in edge) for end in indptr], edge
+
+
 def slice_rows(
     indptr,
     indices,

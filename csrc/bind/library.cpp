@@ -62,6 +62,9 @@ STABLE_TORCH_LIBRARY(gsample, m) {
       "slice_cols(Tensor indptr, Tensor indices, Tensor cols, *, "
       "int num_threads=0) -> (Tensor indptr, Tensor indices, Tensor edge)");
   m.def(
+      "mask_columns(Tensor indptr, Tensor mask) -> "
+      "(Tensor indptr, Tensor edge)");
+  m.def(
       "slice_rows(Tensor indptr, Tensor indices, SymInt num_rows, "
       "Tensor rows, Tensor? cols=None, Tensor? row_ptr=None, "
       "Tensor? col_ptr=None, bool whole=True, int num_threads=0) -> "

@@ -10,6 +10,7 @@
 
 #include "../cpu/draws.h"
 #include "../cpu/has_edges.h"
+#include "../cpu/mask_columns.h"
 #include "../cpu/slice_matrix.h"
 #include "check.h"
 #include "output_pool.h"
@@ -55,6 +56,34 @@ std::tuple<Tensor, Tensor, Tensor> slice_cols_op(Tensor indptr,
                          edge.mutable_data_ptr<int64_t>(), threads);
       });
   return {out_indptr, out_indices, edge};
+}
+
+std::tuple<Tensor, Tensor> mask_columns_op(Tensor indptr, Tensor mask) {
+  constexpr int64_t kGrain = 16384;  // fewest edges of a thread
+  const char* op = "mask_columns";
+  const bool narrow = indptr.scalar_type() == ScalarType::Int;
+  check_vector(op, "indptr", indptr,
+               narrow ? ScalarType::Int : ScalarType::Long);
+  check_vector(op, "mask", mask, ScalarType::Bool);
+  STD_TORCH_CHECK(indptr.numel() > 0, op, ": 'indptr' must not be empty");
+  const int64_t n = indptr.numel() - 1, num_edges = mask.numel();
+  const int threads = static_cast<int>(std::max<int64_t>(
+      1, std::min<int64_t>(max_threads(), num_edges / kGrain)));
+  const bool* data = mask.const_data_ptr<bool>();
+  Tensor out_indptr = pooled_like(indptr, n + 1), edge;
+  const auto call = [&](auto indptr_type) {
+    using indptr_t = decltype(indptr_type);
+    const indptr_t* begin = indptr.const_data_ptr<indptr_t>();
+    indptr_t* out = out_indptr.mutable_data_ptr<indptr_t>();
+    STD_TORCH_CHECK(count_masked(begin, data, n, num_edges, threads, out), op,
+                    ": 'indptr' must ascend from 0 to the ", num_edges,
+                    " elements of 'mask'");
+    edge = pooled_vector(out[n]);
+    select_masked(begin, data, n, out, threads,
+                  edge.mutable_data_ptr<int64_t>());
+  };
+  narrow ? call(int32_t{}) : call(int64_t{});
+  return {out_indptr, edge};
 }
 
 // The row slice of each batch, in its columns.
@@ -255,6 +284,7 @@ Tensor next_key_op(Tensor state) {
 
 STABLE_TORCH_LIBRARY_IMPL(gsample, CPU, m) {
   m.impl("slice_cols", TORCH_BOX(&slice_cols_op));
+  m.impl("mask_columns", TORCH_BOX(&mask_columns_op));
   m.impl("slice_rows", TORCH_BOX(&slice_rows_op));
   m.impl("has_edges", TORCH_BOX(&has_edges_op));
   m.impl("random_uniform", TORCH_BOX(&random_uniform_op));

@@ -10,34 +10,8 @@ namespace gsample {
 
 namespace {
 
-// Copies the items whose blocks are cached; returns the number of missing
-// items.
-template <int64_t kItem>
-int64_t find_items(const int64_t* offset,
-                   int64_t n,
-                   const int32_t* slot,
-                   int64_t num_blocks,
-                   const char* data,
-                   uint8_t* marked,
-                   char* out,
-                   int64_t* missing) {
-  int64_t num_missing = 0;
-  for (int64_t i = 0; i < n; ++i) {
-    const uint64_t block = static_cast<uint64_t>(offset[i]) / kBlockBytes;
-    const bool exists = block < static_cast<uint64_t>(num_blocks);
-    const int64_t at = exists ? slot[block] - 1 : -1;
-    if (at < 0) {
-      missing[num_missing++] = i;
-      continue;
-    }
-    marked[at] = 1;
-    memcpy(out + i * kItem, data + at * kBlockBytes + offset[i] % kBlockBytes,
-           kItem);
-  }
-  return num_missing;
-}
-
-// Copies runs of items; each run lies in one block.
+// Copies runs of items; each run lies in one block. Those without a block are
+// left out.
 template <typename item_t>
 void copy_runs(const int64_t* position,
                const int64_t* offset,
@@ -48,9 +22,11 @@ void copy_runs(const int64_t* position,
                item_t* out) {
   constexpr int64_t kAhead = 4;  // runs between a prefetch and its use
   for (int64_t r = 0; r < num_runs; ++r) {
-    if (r + kAhead < num_runs)
+    if (r + kAhead < num_runs && block[r + kAhead] != nullptr)
       __builtin_prefetch(block[r + kAhead] + offset[r + kAhead] % kBlockBytes);
     constexpr int64_t kSize = sizeof(item_t);
+    if (block[r] == nullptr)
+      continue;
     const int64_t begin = first[r], end = begin + length[r];
     const int64_t at = offset[r] % kBlockBytes - kSize * position[begin];
     for (int64_t i = begin; i < end; ++i)
@@ -62,24 +38,7 @@ void copy_runs(const int64_t* position,
 
 }  // namespace gsample
 
-extern "C" __attribute__((visibility("default"))) int64_t gsample_find_items(
-    const int64_t* offset,  // [n] in the file, multiples of item_bytes
-    int64_t n,
-    int64_t item_bytes,   // 4, 8 or kBlockBytes
-    const int32_t* slot,  // [num_blocks] the slot of each block + 1, or 0
-    int64_t num_blocks,
-    const char* data,    // [num_slots * kBlockBytes]
-    uint8_t* marked,     // [num_slots] set if an item of it was found
-    char* out,           // [n * item_bytes]
-    int64_t* missing) {  // [n] the items whose blocks are missing
-  const auto find = item_bytes == 4 ? gsample::find_items<4>
-                    : item_bytes == 8
-                        ? gsample::find_items<8>
-                        : gsample::find_items<gsample::kBlockBytes>;
-  return find(offset, n, slot, num_blocks, data, marked, out, missing);
-}
-
-// Adds distinct blocks that are not cached. A hand moves around the slots,
+// Adds distinct blocks, unless they are cached. A hand moves around the slots,
 // clears marks and takes unmarked slots. A full cache refuses blocks that it
 // did not refuse recently.
 extern "C" __attribute__((visibility("default"))) void gsample_insert_blocks(
@@ -99,6 +58,8 @@ extern "C" __attribute__((visibility("default"))) void gsample_insert_blocks(
   int64_t &hand = position[0], &num_refused = position[1];
   for (int64_t i = is_full ? 0 : std::max(n - capacity, int64_t{0}); i < n;
        ++i) {
+    if (slot[block[i]] != 0)
+      continue;  // another thread read it, too
     if (is_full && !refused[block[i]]) {
       if (++num_refused > most_refused) {
         memset(refused, 0, num_blocks);
@@ -158,7 +119,7 @@ extern "C" __attribute__((visibility("default"))) void gsample_copy_runs(
     const int64_t* offset,    // [num_runs] file offset of the first item
     const int64_t* first,     // [num_runs] its index in `position`
     const int64_t* length,
-    const char* const* block,  // [num_runs] address of each block
+    const char* const* block,  // [num_runs] address of each block, or null
     int64_t num_runs,
     int64_t item_bytes,  // 4 or 8
     void* out) {         // [n]

@@ -130,6 +130,7 @@ def _columns(name: str, cases: dict[str, Callable[[], Any]]) -> None:
         cases[f'sample_frontier/{name}/{option}'] = partial(
             op.sample_frontier, graph, **{'k': 4, **options}
         )
+    cases[f'mask_columns/{name}'] = partial(op.mask_columns, graph)
     cases[f'slice_cols/{name}'] = partial(op.slice_cols, graph, some)
     for option, cols in (('some', some), ('all', None)):
         for batched in (False, True):

@@ -190,6 +190,12 @@ def slice_cols(graph: Graph, cols: Tensor, **options: Any) -> Any:
     return _matrix(ops.slice_cols(csc.indptr, csc.indices, cols, **options))
 
 
+def mask_columns(graph: Graph) -> dict[str, Tensor]:
+    csc = columns(graph)
+    out = ops.mask_columns(csc.indptr, csc.indices % 3 > 0)
+    return dict(zip(('indptr', 'edge'), out, strict=True))
+
+
 def slice_rows(
     graph: Graph, rows: Tensor, cols: Tensor | None, batched: bool
 ) -> dict[str, Tensor]:

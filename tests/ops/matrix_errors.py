@@ -90,6 +90,16 @@ MATRICES = {
     "slice_cols: 'indptr' and 'indices' must be int32 or int64, and": (
         lambda: slice_cols(indptr=INDPTR.int())
     ),
+    "mask_columns: 'indptr' must not be empty": lambda: GSAMPLE.mask_columns(
+        NONE, INDICES > 0
+    ),
+    "mask_columns: 'indptr' must ascend from 0 to the 3 elements": (
+        lambda: GSAMPLE.mask_columns(INDPTR.flip(0), INDICES > 0)
+    ),
+    "of 'mask'": lambda: GSAMPLE.mask_columns(INDPTR, INDICES[:2] > 0),
+    "mask_columns: 'mask' has the wrong dtype": (
+        lambda: GSAMPLE.mask_columns(INDPTR, INDICES)
+    ),
     "has_edges: 'cols' must be in [0, 3), all rows in [0, 9223": (
         lambda: has_edges(cols=torch.tensor([0, 1, 3]))
     ),

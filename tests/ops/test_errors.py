@@ -263,6 +263,16 @@ MATRICES = [
         "'id' must be in [0, 3) (got 3)",
     ),
     (
+        TypeError,
+        lambda: ops.mask_columns(INDPTR, INDICES),
+        "mask_columns: 'mask' must be bool (got torch.int64)",
+    ),
+    (
+        ValueError,
+        lambda: ops.mask_columns(INDPTR, (INDICES > 0).view(1, -1)),
+        "mask_columns: 'mask' must be a vector (got shape [1, 3])",
+    ),
+    (
         ValueError,
         lambda: ops.slice_cols(INDPTR[:0], INDICES, SEEDS),
         "slice_cols: 'indptr' must have at least one element",

@@ -197,6 +197,10 @@ SAMPLES = {
         for g in (to_dtypes(G, dtypes) for dtypes in INDEX_DTYPES)
     ]
     + [((G.indptr, G.indices, NONE), {'num_threads': 1})],
+    'mask_columns': [
+        ((G.indptr.to(dtype), G.indices % 3 > 0), {})
+        for dtype in (torch.int32, torch.int64)
+    ],
     'slice_rows': [
         ((g.indptr, g.indices, 40, SEEDS), {})
         for g in (to_dtypes(G, dtypes) for dtypes in INDEX_DTYPES)

@@ -210,3 +210,18 @@ def test_other_samplers_keep_the_edges_of_the_data(data):
     sampler = samplers.NeighborSampler(data, [3], seed=0)
     loader = NeighborLoader(data, sampler=sampler, batch_size=9)
     assert loader.data is data
+
+
+def test_a_graph_of_another_size_than_the_samplers_is_named(tmp_path, graph):
+    size = graph.num_nodes[None]
+    edges = torch.tensor([[0, 1], [1, 2]])
+    other = ChunkedGraph.write(tmp_path / 'other', edges, num_nodes=size + 1)
+    features = DiskFeatureStore({'x': torch.rand(size + 1, 2)})
+    sampler = RandomReadSampler(graph, [2], seed=0)
+    with pytest.raises(ValueError, match=f'{size} nodes .got {size + 1}'):
+        NeighborLoader(
+            (features, other),
+            sampler=sampler,
+            input_nodes=torch.arange(3),
+            batch_size=3,
+        )

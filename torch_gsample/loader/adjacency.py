@@ -70,10 +70,12 @@ def with_sampled_edges(name: str, data: GraphData, sampler: Any) -> GraphData:
         sampler (BaseSampler): Only samplers of this package are considered.
 
     Raises:
-        ValueError: If there are fewer rows than the sampler has nodes.
+        ValueError: If there are fewer rows than the sampler has nodes, or the
+            graph on disk in ``data`` has other nodes than the sampler's.
     """
     if not isinstance(sampler, KeyedSampler):
         return data
+    _check_graph(name, data, sampler.graph.counts)
     data = attributes_of(data, sampler)
     if not isinstance(data, (Data, HeteroData)):
         _check_stores(name, data, sampler.graph.counts)
@@ -92,6 +94,22 @@ def with_sampled_edges(name: str, data: GraphData, sampler: Any) -> GraphData:
         store = out._store if edge_type is None else out[edge_type]
         store.edge_index = torch.empty(2, 0, dtype=torch.int64)
     return out if missing else data
+
+
+def _check_graph(name: str, data: Any, counts: Any) -> None:
+    """Checks that a graph on disk has as many nodes as the sampler's."""
+    pair = isinstance(data, tuple) and len(data) == 2
+    # Graphs on disk know their numbers of nodes; PyG's stores do not.
+    given = getattr(data[1], 'num_nodes', None) if pair else None
+    if isinstance(given, dict) and given != dict(counts):
+        raise ValueError(
+            f"{name}: the graph in 'data' must be that of 'sampler', with "
+            f'{_counted(dict(counts))} nodes (got {_counted(given)})'
+        )
+
+
+def _counted(counts: dict[Any, int]) -> str:
+    return str(counts[None] if list(counts) == [None] else counts)
 
 
 def _check_stores(name: str, data: Any, counts: Any) -> None:

@@ -15,6 +15,7 @@ from torch_gsample.ops.has_edges import has_edges
 from torch_gsample.ops.last_neighbors import last_neighbors
 from torch_gsample.ops.match_edges import match_edges
 from torch_gsample.ops.matrix import (
+    mask_columns,
     next_key,
     random_uniform,
     slice_cols,
@@ -48,6 +49,7 @@ __all__ = [
     'has_edges',
     'induce_subgraph',
     'last_neighbors',
+    'mask_columns',
     'match_edges',
     'metapath_walk',
     'negative_sample',

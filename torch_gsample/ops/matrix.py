@@ -50,6 +50,57 @@ def slice_cols(
     )
 
 
+def mask_columns(indptr: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    """Returns the edges of a mask, of a matrix in compressed columns.
+
+    Args:
+        indptr (torch.Tensor): int32 or int64 ``[num_cols + 1]``.
+        mask (torch.Tensor): bool ``[num_edges]``.
+
+    Returns:
+        Tuple[torch.Tensor, torch.Tensor]: ``indptr`` ``[num_cols + 1]`` of the
+        edges with a mask, and int64 ``edge``, their positions, in order.
+
+    Raises:
+        RuntimeError: If ``indptr`` does not ascend from 0 to the number of
+            edges.
+        TypeError: If a tensor has the wrong dtype.
+        ValueError: If a tensor is not a vector.
+
+    Example:
+        >>> indptr = torch.tensor([0, 2, 3])
+        >>> mask_columns(indptr, torch.tensor([False, True, True]))
+        (tensor([0, 1, 2]), tensor([1, 2]))
+    """
+    op = 'mask_columns'
+    device = _check.graph_device(op, indptr)
+    indptr = _check.pointers(op, indptr, device)
+    if mask.dtype != torch.bool:
+        raise TypeError(f"{op}: 'mask' must be bool (got {mask.dtype})")
+    if mask.dim() != 1:
+        raise ValueError(
+            f"{op}: 'mask' must be a vector (got shape {list(mask.shape)})"
+        )
+    return _check.call(
+        torch.ops.gsample.mask_columns.default,
+        indptr,
+        _check.contiguous(mask),
+    )
+
+
+@torch.library.register_fake('gsample::mask_columns')
+def _(indptr, mask):
+    return torch.empty_like(indptr), indptr.new_empty(
+        dynamic_size(), dtype=torch.int64
+    )
+
+
+@torch.library.impl('gsample::mask_columns', 'CUDA')
+def _(indptr, mask):
+    edge = mask.nonzero().view(-1)
+    return torch.searchsorted(edge, indptr.long()).to(indptr.dtype), edge
+
+
 def slice_rows(
     indptr: Tensor,
     indices: Tensor,

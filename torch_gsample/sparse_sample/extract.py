@@ -137,14 +137,7 @@ def selected_edges(matrix: M, mask: Tensor) -> tuple[Tensor, Tensor]:
         mask = mask[layout.edge_id]
     if is_compiling():
         allow_unknown_lengths()
-    edge = mask.nonzero().view(-1)
-    start = as_int64(layout.indptr)
-    if is_compiling():  # passes compute both in one scan
-        first = torch.zeros(1, dtype=torch.int64, device=matrix.device)
-        indptr = torch.cat([first, mask.cumsum(0)])[start]
-    else:  # without a vector of all edges
-        indptr = torch.searchsorted(edge, start)
-    return indptr.to(layout.indptr.dtype), edge
+    return ops.mask_columns(layout.indptr, mask)
 
 
 def with_edges(matrix: M, indptr: Tensor, edge: Tensor) -> M:

@@ -6,14 +6,19 @@ adjacent ones merged into one read, all reads of a call in flight together.
 
 import ctypes
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from torch_gsample.storage.checked_blocks import merged
 from torch_gsample.storage.checksums import CheckedFile
 from torch_gsample.storage.crc32c import BLOCK, functions, pointer
+from torch_gsample.storage.pooled import empty_items
 from torch_gsample.storage.reading import ReadableFile, page_aligned
 
 #: Blocks read together: the memory of a call in addition to the cache.
@@ -21,6 +26,53 @@ GROUP = 8192
 
 #: Blocks that a full cache remembers without their data, by its capacity.
 _REFUSED = 8
+
+
+class _Blocks(ctypes.Structure):
+    """The blocks of a cache, as C functions receive them."""
+
+    _fields_ = (
+        ('slot', ctypes.c_void_p),
+        ('num_blocks', ctypes.c_int64),
+        ('data', ctypes.c_void_p),
+        ('marked', ctypes.c_void_p),
+    )
+
+
+class Items(ctypes.Structure):
+    """The items of an array of a relation, as C functions receive them.
+
+    Chunk c has the items of keys (nodes or edges) from ``key[c]`` on, and the
+    item of key k is at ``origin[c] + k * size`` in the file.
+
+    Args:
+        key (numpy.ndarray): int64 ``[num_chunks]``, ascending.
+        origin (numpy.ndarray): int64 ``[num_chunks]``.
+        dtype (torch.dtype): The dtype of an item, of 4 or 8 bytes.
+    """
+
+    _fields_ = (
+        ('_key', ctypes.c_void_p),
+        ('_origin', ctypes.c_void_p),
+        ('_num_chunks', ctypes.c_int64),
+        ('_size', ctypes.c_int64),
+    )
+
+    def __init__(
+        self, key: np.ndarray, origin: np.ndarray, dtype: torch.dtype
+    ):
+        assert dtype.itemsize in (4, 8), dtype
+        assert len(key) == len(origin)
+        self.dtype = dtype
+        self.key, self.origin = (
+            np.ascontiguousarray(array, np.int64) for array in (key, origin)
+        )
+        super().__init__(
+            self.key.ctypes.data,
+            self.origin.ctypes.data,
+            len(key),
+            dtype.itemsize,
+        )
 
 
 @dataclass(frozen=True)
@@ -67,7 +119,7 @@ class BlockCache:
 
     def __init__(self, num_blocks: int, capacity: int):
         self.capacity = min(capacity, num_blocks)
-        self.data = page_aligned(self.capacity * BLOCK)
+        self.data = page_aligned(self.capacity * BLOCK, huge=True)
         # Slot + 1 of each block. Pages of zeros take no memory.
         self._slot = page_aligned(4 * num_blocks).view(np.int32)
         self._block = np.full(self.capacity, -1)
@@ -76,6 +128,14 @@ class BlockCache:
         self._refused = page_aligned(num_blocks)
         # The hand's position, and the number of refused blocks.
         self._position = np.zeros(2, np.int64)
+        self._blocks = _Blocks(
+            self._slot.ctypes.data,
+            num_blocks,
+            self.data.ctypes.data,
+            self._marked.ctypes.data,
+        )
+        #: For C functions that copy items of cached blocks.
+        self.blocks_pointer = ctypes.pointer(self._blocks)
 
     def find(self, offset: np.ndarray, out: np.ndarray) -> np.ndarray:
         """Copies items of cached blocks, and marks these blocks.
@@ -92,13 +152,10 @@ class BlockCache:
         missing = np.empty(len(offset), np.int64)
         offset = np.ascontiguousarray(offset, np.int64)
         count = functions().gsample_find_items(
+            self.blocks_pointer,
             pointer(offset),
             ctypes.c_int64(len(offset)),
             ctypes.c_int64(out.itemsize),
-            pointer(self._slot),
-            ctypes.c_int64(len(self._slot)),
-            pointer(self.data),
-            pointer(self._marked),
             pointer(out),
             pointer(missing),
         )
@@ -115,7 +172,7 @@ class BlockCache:
         return np.where(slot < 0, 0, self.data.ctypes.data + slot * BLOCK)
 
     def insert(self, block: np.ndarray, data: np.ndarray) -> None:
-        """Adds distinct blocks that are not cached; the last ones remain.
+        """Adds distinct blocks, unless they are cached; the last ones remain.
 
         Args:
             block (numpy.ndarray): int64 ``[n]``.
@@ -164,8 +221,12 @@ class BlockReader:
         self._engine = engine
         blocks = -(-size // BLOCK)
         self._cache = BlockCache(blocks, cache_bytes // BLOCK)
-        self._staging = page_aligned(min(GROUP, blocks) * BLOCK)
+        self._num_blocks = blocks
+        # Memory of reads, one for each thread that reads at a time.
+        self._idle: list[np.ndarray] = []
         self._lock = threading.Lock()
+        # The indices and offsets of missing items.
+        self._missing = torch.empty(2, 0, dtype=torch.int64)
         self.stats: dict[str, Any] = {
             'engine': None,
             'hits': 0,
@@ -195,10 +256,100 @@ class BlockReader:
         out = np.empty(len(offset), dtype)
         with self._lock:
             missing = self._cache.find(offset, out)
-            self.stats['hits'] += len(offset) - len(missing)
-            self.stats['misses'] += len(missing)
+            self._count(len(offset), len(missing))
+        if len(missing) > 0:
             order = missing[np.argsort(offset[missing], kind='stable')]
             self._gather_missing(order, offset[order], out)
+        return out
+
+    def items(self, items: Items, key: Tensor) -> Tensor:
+        """Returns the items of keys.
+
+        Args:
+            items (Items): The array.
+            key (torch.Tensor): int64 ``[n]``, keys of the array.
+
+        Raises:
+            OSError: If the file cannot be read.
+            ValueError: If a block or chunk that holds some is not whole.
+        """
+        call = functions().gsample_find_keyed
+        return self._find(call, key.shape[0], items, items.dtype, key)
+
+    def ranges(self, items: Items, start: Tensor, indptr: Tensor) -> Tensor:
+        """Returns the items of keys ``start[i]``, ..., concatenated.
+
+        Args:
+            items (Items): The array.
+            start (torch.Tensor): int64 ``[n]``.
+            indptr (torch.Tensor): int64 ``[n + 1]``, the running total of the
+                numbers of keys.
+
+        Raises:
+            OSError: If the file cannot be read.
+            ValueError: If a block or chunk that holds some is not whole.
+        """
+        call, size = functions().gsample_find_ranges, int(indptr[-1])
+        return self._find(call, size, items, items.dtype, start, indptr)
+
+    def bounds(self, columns: Any, node: Tensor) -> Tensor:
+        """Returns the stored offsets of nodes and of their ends.
+
+        Args:
+            columns (Columns): The columns of the nodes.
+            node (torch.Tensor): int64 ``[n]``.
+
+        Returns:
+            torch.Tensor: int64 ``[2 * n]``: of each node, where its edges
+            start in its first chunk and where they end in its last.
+
+        Raises:
+            OSError: If the file cannot be read.
+            ValueError: If a block or chunk that holds some is not whole.
+        """
+        call, size = functions().gsample_find_bounds, 2 * node.shape[0]
+        return self._find(call, size, columns, torch.int64, node)
+
+    def _find(
+        self,
+        call: Any,
+        size: int,
+        items: Any,
+        dtype: torch.dtype,
+        *keys: Tensor,
+    ) -> Tensor:
+        """Returns items by a C function, and reads those that it misses.
+
+        Args:
+            call (Callable): A C function of csrc/storage.
+            size (int): Number of items.
+            items (Items or Columns): Its second argument.
+            dtype (torch.dtype): Of the items.
+            *keys (torch.Tensor): int64, its next arguments; the size of the
+                first one follows.
+        """
+        out = empty_items(size, dtype)
+        keys = tuple(key.contiguous() for key in keys)
+        with self._lock:
+            if size > self._missing.shape[1]:
+                self._missing = torch.empty(2, size, dtype=torch.int64)
+            missing = self._missing
+            count = call(
+                self._cache.blocks_pointer,
+                ctypes.byref(items),
+                *(ctypes.c_void_p(key.data_ptr()) for key in keys),
+                ctypes.c_int64(keys[0].shape[0]),
+                ctypes.c_void_p(out.data_ptr()),
+                ctypes.c_void_p(missing.data_ptr()),
+                ctypes.c_void_p(missing.data_ptr() + 8 * missing.shape[1]),
+            )
+            self._count(size, count)
+            index, offset = missing[:, :count].numpy()
+            if count > 0:  # copies: another thread overwrites `missing`
+                order = np.argsort(offset, kind='stable')
+                index, offset = index[order], offset[order]
+        if count > 0:
+            self._gather_missing(index, offset, out.numpy())
         return out
 
     def copy_runs(
@@ -207,7 +358,7 @@ class BlockReader:
         runs: 'Runs',
         place: np.ndarray,
         out: np.ndarray,
-    ) -> None:
+    ) -> int:
         """Copies items of blocks, reading each block once.
 
         Args:
@@ -217,35 +368,27 @@ class BlockReader:
                 block in ``block``.
             out (numpy.ndarray): Receives the items.
 
+        Returns:
+            int: The number of blocks that were read.
+
         Raises:
             OSError: If the file cannot be read.
             ValueError: If a block or chunk that holds some is not whole.
         """
-        assert len(block) * BLOCK <= self._staging.size
         with self._lock:
             address = self._cache.addresses(block)
             missing = np.flatnonzero(address == 0)
-            self.stats['hits'] += len(block) - len(missing)
-            self.stats['misses'] += len(missing)
-            if len(missing) > 0:
-                self._read(block[missing])
-                address[missing] = self._staging.ctypes.data + BLOCK * (
+            self._count(len(block), len(missing))
+            if len(missing) < len(block):  # before another thread evicts some
+                _copy(runs, address[place], out)
+        if len(missing) > 0:
+            with self._staged(block[missing]) as staging:
+                address[:] = 0
+                address[missing] = staging.ctypes.data + BLOCK * (
                     np.arange(len(missing))
                 )
-            address = address[place]
-            functions().gsample_copy_runs(
-                pointer(runs.position),
-                pointer(runs.offset),
-                pointer(runs.first),
-                pointer(runs.length),
-                pointer(address),
-                ctypes.c_int64(len(address)),
-                ctypes.c_int64(out.itemsize),
-                pointer(out),
-            )
-            self._cache.insert(
-                block[missing], self._staging[: len(missing) * BLOCK]
-            )
+                _copy(runs, address[place], out)
+        return len(missing)
 
     def _gather_missing(
         self, index: np.ndarray, offset: np.ndarray, out: np.ndarray
@@ -258,21 +401,56 @@ class BlockReader:
             last = first + GROUP < len(starts)
             end = int(starts[first + GROUP]) if last else len(block)
             wanted = block[group]
-            self._read(wanted)
             part = slice(int(group[0]), end)
             place = np.searchsorted(wanted, block[part])
             at = place * BLOCK + offset[part] % BLOCK
-            items = self._staging.view(out.dtype)
-            out[index[part]] = items[at // out.dtype.itemsize]
-            self._cache.insert(wanted, self._staging[: len(wanted) * BLOCK])
+            with self._staged(wanted) as staging:
+                items = staging.view(out.dtype)
+                out[index[part]] = items[at // out.dtype.itemsize]
 
-    def _read(self, block: np.ndarray) -> None:
-        """Reads ascending blocks into the start of the staging memory."""
-        first, count = merged(block)
-        offset, size = first * BLOCK, count * BLOCK
-        size[-1] = min(int(size[-1]), self._size - int(offset[-1]))
-        self.stats['engine'] = self._checked.read_ranges(
-            self._file, offset, size, self._staging, self._engine
-        )
-        self.stats['blocks_read'] += len(block)
-        self.stats['requests'] += len(first)
+    @contextmanager
+    def _staged(self, block: np.ndarray) -> Iterator[np.ndarray]:
+        """Reads ascending blocks into memory, and then caches them.
+
+        Other threads look up and read blocks at the same time: a thread has
+        its own memory, and holds no lock while it reads.
+        """
+        assert 0 < len(block) <= GROUP
+        with self._lock:
+            staging = self._idle.pop() if self._idle else None
+        if staging is None:
+            staging = page_aligned(min(GROUP, self._num_blocks) * BLOCK)
+        try:
+            first, count = merged(block)
+            offset, size = first * BLOCK, count * BLOCK
+            size[-1] = min(int(size[-1]), self._size - int(offset[-1]))
+            engine = self._checked.read_ranges(
+                self._file, offset, size, staging, self._engine
+            )
+            yield staging
+            with self._lock:
+                self.stats['engine'] = engine
+                self.stats['blocks_read'] += len(block)
+                self.stats['requests'] += len(first)
+                self._cache.insert(block, staging[: len(block) * BLOCK])
+        finally:
+            self._idle.append(staging)
+
+    def _count(self, size: int, missing: int) -> None:
+        """Counts items, or blocks, of which some were missing."""
+        self.stats['hits'] += size - missing
+        self.stats['misses'] += missing
+
+
+def _copy(runs: Runs, address: np.ndarray, out: np.ndarray) -> None:
+    """Copies runs of items from the addresses of their blocks, if not 0."""
+    functions().gsample_copy_runs(
+        pointer(runs.position),
+        pointer(runs.offset),
+        pointer(runs.first),
+        pointer(runs.length),
+        pointer(address),
+        ctypes.c_int64(len(address)),
+        ctypes.c_int64(out.itemsize),
+        pointer(out),
+    )

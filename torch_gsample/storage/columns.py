@@ -2,6 +2,7 @@
 
 import ctypes
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import torch
 from torch import Tensor
 
 from torch_gsample import ops
-from torch_gsample.storage.blocks import BlockReader
+from torch_gsample.storage.blocks import BlockReader, Items
 from torch_gsample.storage.crc32c import functions
 from torch_gsample.storage.format import (
     EDGES,
@@ -17,6 +18,7 @@ from torch_gsample.storage.format import (
     NODES,
     OFFSET,
     START,
+    TORCH,
     RelationMeta,
     malformed,
 )
@@ -44,55 +46,138 @@ def concat_ranges(start: Tensor, length: Tensor) -> Tensor:
     return out
 
 
-def sample_columns(
+def pointers_of(length: Tensor) -> Tensor:
+    """Returns the running total of lengths, int64 ``[n + 1]``."""
+    out = torch.zeros(len(length) + 1, dtype=torch.int64)
+    torch.cumsum(length, 0, out=out[1:])
+    return out
+
+
+def draw_columns(
     start: Tensor,
-    length: Tensor,
+    indptr: Tensor,
     frontier: Frontier,
     fanout: int,
     hop: int,
     relation: int,
     options: dict[str, Any],
-    weight: Tensor | None = None,
+    cum_weight: Tensor | None = None,
     edge_time: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Draws at columns whose weights and times were read, if there are any.
+    """Draws at columns as :func:`torch_gsample.ops.sample_columns`.
+
+    Without the wrapper, which takes longer than the draws of a small batch.
 
     Args:
         start (torch.Tensor): int64 ``[n]``, position of each column.
-        length (torch.Tensor): int64 ``[n]``.
+        indptr (torch.Tensor): int64 ``[n + 1]``, the running total of their
+            lengths.
         frontier (Frontier): The nodes of the columns.
         fanout (int): Edges per column.
         hop (int): The index of the hop.
         relation (int): The index of the relation.
         options (Dict[str, Any]): Options of the operators.
-        weight (torch.Tensor, optional): The weights of all edges, column by
-            column.
-        edge_time (torch.Tensor, optional): Likewise.
+        cum_weight (torch.Tensor, optional): The cumulated weights of all
+            edges, column by column.
+        edge_time (torch.Tensor, optional): Their times.
 
     Returns:
         Tuple[torch.Tensor, torch.Tensor]: int64 ``indptr`` ``[n + 1]`` and
         positions.
+
+    Raises:
+        KeyboardInterrupt: On Ctrl-C.
+        MemoryError: If there is not enough memory.
     """
-    indptr = torch.zeros(len(length) + 1, dtype=torch.int64)
-    torch.cumsum(length, 0, out=indptr[1:])
-    if weight is not None:
-        weight = ops.cumulate_weights(indptr, weight)
-    return ops.sample_columns(
-        indptr,
+    n, most = len(start), int(indptr[-1])
+    replace, window = bool(options['replace']), options['time_window']
+    if fanout >= 0:
+        most = n * fanout if replace else min(n * fanout, most)
+    tensors = [
+        None if value is None else value.contiguous()
+        for value in (
+            *(frontier.node, frontier.root, start, indptr, cum_weight),
+            *(edge_time, frontier.time if edge_time is not None else None),
+        )
+    ]
+    draw = _Draw(
+        *(None if value is None else value.data_ptr() for value in tensors),
+        n,
         fanout,
-        key=options['key'],
-        call_id=hop,
-        relation=relation,
-        id=frontier.node,
-        root=frontier.root,
-        start=start,
-        cum_weight=weight,
-        edge_time=edge_time,
-        column_time=None if edge_time is None else frontier.time,
-        time_window=options['time_window'],
-        temporal_strategy=options['temporal_strategy'],
-        replace=options['replace'],
-        num_threads=options['num_threads'],
+        options['key'].data_ptr(),
+        hop,
+        relation,
+        replace,
+        options['temporal_strategy'] == 'last',
+        window is not None,
+        window or 0,
+        options['num_threads'] or torch.get_num_threads(),
+    )
+    out, position = empty_vector(n + 1), empty_vector(most)
+    count = functions().gsample_draw_columns(
+        ctypes.byref(draw),
+        ctypes.c_int64(most),
+        ctypes.c_void_p(out.data_ptr()),
+        ctypes.c_void_p(position.data_ptr()),
+    )
+    if count == -2:
+        raise KeyboardInterrupt
+    if count == -3:
+        raise MemoryError(f'NeighborSampler: not enough memory for {n} draws')
+    assert count >= 0, 'lengths of columns are not those of a relation'
+    return out, position[:count]
+
+
+class Columns(ctypes.Structure):
+    """The columns of a relation in chunks, as C functions receive them.
+
+    Args:
+        meta (RelationMeta): The relation.
+    """
+
+    _fields_ = (
+        ('_offset', Items),
+        ('_last_node', ctypes.c_void_p),
+        ('_first_edge', ctypes.c_void_p),
+        ('_num_edges', ctypes.c_void_p),
+    )
+
+    def __init__(self, meta: RelationMeta):
+        table = np.ascontiguousarray(meta.chunks.T)
+        start, first, edges = table[START], table[FIRST], table[EDGES]
+        self.arrays = start + table[NODES] - 1, first, edges
+        #: The array of each name, with nodes or edges as its keys.
+        self.items = {}
+        for name, place in meta.places(table[NODES], edges).items():
+            if name == 'offset' or meta.widths.get(name, 0) > 0:
+                key = start if name == 'offset' else first
+                dtype = TORCH[meta.dtype(name).str]
+                origin = table[OFFSET] + place - key * dtype.itemsize
+                self.items[name] = Items(key, origin, dtype)
+        addresses = (array.ctypes.data for array in self.arrays)
+        super().__init__(self.items['offset'], *addresses)
+
+    def place(self, node: int) -> int:
+        """Returns the offset in the file of the stored offset of a node."""
+        chunk = int(np.searchsorted(self.arrays[0], node))
+        return int(self.items['offset'].origin[chunk]) + 8 * node
+
+
+class _Draw(ctypes.Structure):
+    """A draw at columns, as C functions receive it."""
+
+    _fields_ = tuple(
+        (name, ctypes.c_void_p)
+        for name in (
+            *('node', 'root', 'start', 'indptr', 'cum_weight'),
+            *('edge_time', 'column_time'),
+        )
+    ) + tuple(
+        (name, ctypes.c_void_p if name == 'key' else ctypes.c_int64)
+        for name in (
+            *('n', 'k', 'key', 'call_id', 'relation', 'replace', 'last'),
+            *('has_window', 'window', 'threads'),
+        )
     )
 
 
@@ -112,70 +197,62 @@ class RelationReader:
         appended: Appended | None = None,
     ):
         self._meta, self._blocks, self._appended = meta, blocks, appended
-        table = meta.chunks
-        self._start, self._first = table[:, START], table[:, FIRST]
-        self._last_node = self._start + table[:, NODES] - 1
-        # No node starts in one chunk and ends in another.
-        self._is_whole = bool((self._start[1:] > self._last_node[:-1]).all())
-        self._places = {
-            name: table[:, OFFSET] + place
-            for name, place in meta.places(
-                table[:, NODES], table[:, EDGES]
-            ).items()
-        }
+        self._columns = Columns(meta)
 
     def bounds(self, node: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the first edge position and the degree of each node.
 
+        Raises:
+            ValueError: If the offsets on disk are malformed.
+        """
+        start, indptr = self.columns(node)
+        return start, indptr.diff()
+
+    def columns(self, node: Tensor) -> tuple[Tensor, Tensor]:
+        """Returns the first edge position of each node, and pointers.
+
         The edges of a node start in its first chunk and end in its last.
+
+        Returns:
+            Tuple[torch.Tensor, torch.Tensor]: int64 ``[n]``, and the running
+            total of degrees, int64 ``[n + 1]``.
 
         Raises:
             ValueError: If the offsets on disk are malformed.
         """
-        nodes = node.numpy()
-        first = np.searchsorted(self._last_node, nodes)
-        last = first
-        if not self._is_whole:
-            last = np.searchsorted(self._start, nodes, 'right') - 1
-        chunk = np.stack([first, last])
-        item = np.stack([nodes, nodes + 1]) - self._start[chunk]
-        at = self._places['offset'][chunk] + 8 * item
-        dtype = self._meta.dtype('offset')
-        value = self._blocks.gather(at.ravel(), dtype).reshape(at.shape)
-        begin, end = value + self._first[chunk]
-        limit = self._meta.chunks[chunk, EDGES]
-        valid = (value >= 0) & (value <= limit) & (begin <= end)
-        if not valid.all():
+        node = node.contiguous()
+        start, indptr = empty_vector(len(node)), empty_vector(len(node) + 1)
+        if len(node) == 0:
+            return start, indptr.zero_()
+        found = self._blocks.bounds(self._columns, node)
+        wrong = functions().gsample_end_bounds(
+            ctypes.byref(self._columns),
+            ctypes.c_void_p(node.data_ptr()),
+            ctypes.c_int64(len(node)),
+            ctypes.c_void_p(found.data_ptr()),
+            ctypes.c_void_p(start.data_ptr()),
+            ctypes.c_void_p(indptr.data_ptr()),
+        )
+        if wrong >= 0:
             malformed(
                 self._blocks.path,
-                int(at[~valid][0]),
+                self._columns.place(int(node[wrong])),
                 'offsets of a chunk must ascend from 0 to its number of edges',
             )
-        return torch.from_numpy(begin), torch.from_numpy(end - begin)
+        return start, indptr
 
-    def items(
-        self, name: str, position: Tensor, chunk: np.ndarray | None = None
-    ) -> Tensor:
+    def items(self, name: str, position: Tensor) -> Tensor:
         """Returns items of an array at positions of edges.
 
         Args:
             name (str): The array.
             position (torch.Tensor): int64 ``[n]``.
-            chunk (numpy.ndarray, optional): Their chunks, if known.
         """
-        at = position.numpy()
-        dtype = self._meta.dtype(name)
-        if len(self._first) == 1:  # no lookup is needed
-            place = self._places[name] + at * dtype.itemsize
-        else:
-            chunk = self._chunks_of(at) if chunk is None else chunk
-            # Where edge 0 would be.
-            origin = self._places[name] - self._first * dtype.itemsize
-            place = origin[chunk] + at * dtype.itemsize
-        return torch.from_numpy(self._blocks.gather(place, dtype))
+        return self._blocks.items(self._columns.items[name], position)
 
-    def _chunks_of(self, position: np.ndarray) -> np.ndarray:
-        return np.searchsorted(self._first, position, 'right') - 1
+    def ranges(self, name: str, start: Tensor, indptr: Tensor) -> Tensor:
+        """Returns the items of columns, concatenated; see :meth:`columns`."""
+        return self._blocks.ranges(self._columns.items[name], start, indptr)
 
     def edges(self, position: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the neighbours and ids of edges.
@@ -183,11 +260,10 @@ class RelationReader:
         Raises:
             ValueError: If a neighbour on disk is not a node.
         """
-        chunk = self._chunks_of(position.numpy())
-        neighbor = self.items('neighbor', position, chunk)
+        neighbor = self.items('neighbor', position)
         check_neighbors(self._blocks.path, self._meta, neighbor, position)
         if self._meta.widths['edge_id'] > 0:
-            return neighbor, self.items('edge_id', position, chunk)
+            return neighbor, self.items('edge_id', position)
         return neighbor, position
 
     def draw(
@@ -216,23 +292,23 @@ class RelationReader:
         """Draws at a frontier; also returns the times of edges."""
         if self._appended is not None:
             return self._draw_joined(relation, hop, frontier, fanout, options)
-        start, length = self.bounds(frontier.node)
+        start, indptr = self.columns(frontier.node)
         timed = frontier.time is not None and self._meta.widths['time'] > 0
         weighted = weighted and self._meta.widths['weight'] > 0
         weight = time = None
-        if timed or weighted:
-            edges = concat_ranges(start, length)
-            if weighted:
-                weight = check_weights(
-                    self._blocks.path,
-                    self._meta,
-                    self.items('weight', edges),
-                    edges,
-                )
-            time = self.items('time', edges) if timed else None
-        indptr, position = sample_columns(
+        if weighted:
+            weight = check_weights(
+                self._blocks.path,
+                self._meta,
+                self.ranges('weight', start, indptr),
+                lambda: concat_ranges(start, indptr.diff()),
+            )
+            weight = ops.cumulate_weights(indptr, weight)
+        if timed:
+            time = self.ranges('time', start, indptr)
+        indptr, position = draw_columns(
             start,
-            length,
+            indptr,
             frontier,
             fanout,
             hop,
@@ -283,9 +359,10 @@ class RelationReader:
             order = order[torch.argsort(column[order], stable=True)]
             time = time[order]
         total = length + count
-        indptr, position = sample_columns(
-            total.cumsum(0) - total,
-            total,
+        indptr = pointers_of(total)
+        indptr, position = draw_columns(
+            indptr[:-1],
+            indptr,
             frontier,
             fanout,
             hop,
@@ -335,7 +412,10 @@ def check_neighbors(
 
 
 def check_weights(
-    path: Any, meta: RelationMeta, weight: Tensor, position: Tensor
+    path: Any,
+    meta: RelationMeta,
+    weight: Tensor,
+    position: Callable[[], Tensor],
 ) -> Tensor:
     """Returns weights that are finite and not negative.
 
@@ -343,7 +423,8 @@ def check_weights(
         path (Path): The file, for the error.
         meta (RelationMeta): Its relation.
         weight (torch.Tensor): ``[n]``.
-        position (torch.Tensor): int64 ``[n]``, of their edges.
+        position (Callable): Returns those of their edges, int64 ``[n]``, for
+            the error.
 
     Raises:
         ValueError: If one is negative or not finite.
@@ -356,7 +437,7 @@ def check_weights(
     wrong = ~(weight.isfinite() & (weight >= 0))
     malformed(
         path,
-        _byte_of(meta, 'weight', int(position[wrong][0])),
+        _byte_of(meta, 'weight', int(position()[wrong][0])),
         'each weight must be finite and not negative (got '
         f'{float(weight[wrong][0])})',
     )

@@ -23,6 +23,11 @@ def functions() -> Any:
     for name in (
         'find_damage',
         'find_items',
+        'find_ranges',
+        'find_bounds',
+        'draw_columns',
+        'end_bounds',
+        'find_keyed',
         'find_indexed',
         'find_keys',
         'mark_rows',

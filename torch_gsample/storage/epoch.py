@@ -8,12 +8,14 @@ import contextlib
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from torch_gsample import ops
 from torch_gsample.samplers.neighbor.time_interval import TimeInterval
 from torch_gsample.storage.chunks import chunk_arrays
 from torch_gsample.storage.columns import (
@@ -21,7 +23,8 @@ from torch_gsample.storage.columns import (
     check_neighbors,
     check_weights,
     concat_ranges,
-    sample_columns,
+    draw_columns,
+    pointers_of,
 )
 from torch_gsample.storage.format import (
     EDGES,
@@ -289,6 +292,7 @@ def _sample_chunk(
     for part in _slices(looked):
         time = None if frontier.time is None else frontier.time[part]
         first, size = start[part], length[part]
+        indptr = pointers_of(size)
         weight = edge_time = None
         if weighted or timed:
             every = concat_ranges(first, size)
@@ -297,12 +301,13 @@ def _sample_chunk(
                     file.path,
                     meta,
                     tensors['weight'][every],
-                    every + int(row[FIRST]),
+                    partial(torch.add, every, int(row[FIRST])),
                 )
+                weight = ops.cumulate_weights(indptr, weight)
             edge_time = tensors['time'][every] if timed else None
-        indptr, at = sample_columns(
+        indptr, at = draw_columns(
             first,
-            size,
+            indptr,
             Frontier(frontier.node[part], None, time),
             fanout,
             hop,

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
+import torch
 
 from torch_gsample.storage.crc32c import BLOCK, crc32c
 
@@ -48,6 +49,9 @@ _DTYPES = {
     ('weight', 4): '<f4',
     ('weight', 8): '<f8',
 }
+#: The torch dtype of each NumPy dtype of an array.
+TORCH = {'<i4': torch.int32, '<i8': torch.int64}
+TORCH |= {'<f4': torch.float32, '<f8': torch.float64}
 
 
 def malformed(

@@ -48,3 +48,11 @@ def empty_array(size: int, dtype: np.dtype) -> np.ndarray:
     """Returns an uninitialised array with items of 4 or 8 bytes."""
     words = -(-size * dtype.itemsize // 8)
     return empty_vector(words).numpy().view(dtype)[:size]
+
+
+def empty_items(size: int, dtype: torch.dtype) -> Tensor:
+    """Returns an uninitialised vector of items of 4 or 8 bytes."""
+    if dtype == torch.int64:
+        return empty_vector(size)
+    words = -(-size * dtype.itemsize // 8)
+    return empty_vector(words).view(dtype)[:size]

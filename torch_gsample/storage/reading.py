@@ -11,6 +11,7 @@ import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -28,13 +29,22 @@ _PIECE = 8 << 20  # bytes of one read of a chunk; Ctrl-C waits for it
 REFUSED = (errno.ENOSYS, errno.EPERM, errno.EOPNOTSUPP)
 
 
-def page_aligned(size: int) -> np.ndarray:
+def page_aligned(size: int, huge: bool = False) -> np.ndarray:
     """Returns page-aligned zeroed bytes, for direct reads.
 
     Pages take no memory until written, and a forked process has its own.
+
+    Args:
+        size (int): Number of bytes.
+        huge (bool, optional): Whether to ask for huge pages: a read at a
+            random position of small ones also misses the TLB.
     """
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
-    return np.frombuffer(mmap.mmap(-1, max(size, 1), flags), np.uint8)[:size]
+    memory = mmap.mmap(-1, max(size, 1), flags)
+    if huge:
+        with suppress(OSError):  # a kernel without huge pages
+            memory.madvise(mmap.MADV_HUGEPAGE)
+    return np.frombuffer(memory, np.uint8)[:size]
 
 
 def file_identity(facts: os.stat_result) -> tuple[int, ...]:

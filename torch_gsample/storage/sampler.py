@@ -1,6 +1,5 @@
 """The base class of samplers of graphs on disk."""
 
-from dataclasses import asdict
 from typing import Any
 
 import torch
@@ -51,7 +50,9 @@ class DiskNeighborhood:
     ) -> Any:
         """Samples neighbours of ``seeds``."""
         sampler, graph = self._sampler, self._sampler.graph
-        options = {'key': key, **asdict(sampling)}
+        options = {'key': key} | {
+            name: getattr(sampling, name) for name in Sampling.__slots__
+        }
         if seed_time is None or sampler.interval.bound != 'edge':
             self.draw = sampler.begin_batch(fanouts, options)
             return sample_by_hops(

@@ -18,8 +18,8 @@ from torch_gsample.torch_private import (
 #: Operators of this package that programs use. Others load libraries.
 _OWN = frozenset(
     'check_csc coo_to_csc cumulate_weights forest_fire frontier_walk '
-    'gather_rows has_edges induce_subgraph labor_scale match_edges '
-    'metapath_walk negative_sample next_key '
+    'gather_rows has_edges induce_subgraph labor_scale '
+    'mask_columns match_edges metapath_walk negative_sample next_key '
     'node2vec_walk positive_weights random_uniform random_walk sample_columns '
     'sample_layers sample_neighbors sample_nodes slice_cols slice_rows '
     'sum_columns unique_nodes'.split()

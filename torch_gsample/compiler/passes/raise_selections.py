@@ -81,7 +81,12 @@ from torch_gsample.compiler.row_wise import (
 )
 
 #: Operators that select edges, with the index of that output.
-_SELECTIONS = (('sample_columns', 1), ('slice_rows', 2), ('slice_cols', 2))
+_SELECTIONS = (
+    ('sample_columns', 1),
+    ('mask_columns', 1),
+    ('slice_rows', 2),
+    ('slice_cols', 2),
+)
 
 
 def raise_selections(graph: Graph) -> list[str]:

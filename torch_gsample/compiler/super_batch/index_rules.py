@@ -301,7 +301,7 @@ def _unique(rewrite: Rewrite, node: Node) -> Any:
     if tensor.dtype not in (torch.int32, torch.int64):
         raise NoRule('its values are not integers')
     value = flat(rewrite, rewrite.vector(source), tensor)
-    found, place = unique_rows(rewrite, value, 2**62, True)
+    found, place = _rows_of(rewrite, value, segments.unique)
     values = [_like(rewrite, found, tensor.dtype)]
     if inverse:
         if tensor.dim() != 1:
@@ -329,7 +329,15 @@ def _like(rewrite: Rewrite, value: Value, dtype: torch.dtype) -> Value:
 def unique_rows(
     rewrite: Rewrite, value: Value, num_nodes: Any, sorted: bool
 ) -> tuple[Value, Value]:
-    """Returns each batch's distinct values, and positions in them."""
+    """Returns each batch's distinct nodes, and positions in them."""
+    number = torch.ops.gsample.unique_nodes.default
+    return _rows_of(rewrite, value, number, num_nodes, sorted)
+
+
+def _rows_of(
+    rewrite: Rewrite, value: Value, number: Any, *options: Any
+) -> tuple[Value, Value]:
+    """Returns what a function of rows, options and pointers returns."""
     assert value.axis is not None
     tensor = example(value.node)
     like = (
@@ -338,12 +346,7 @@ def unique_rows(
         rewrite.pointer_like(),
     )
     call = rewrite.call(
-        torch.ops.gsample.unique_nodes.default,
-        value.node,
-        num_nodes,
-        sorted,
-        value.axis.ptr,
-        like=like,
+        number, value.node, *options, value.axis.ptr, like=like
     )
     node, local, ptr = (
         rewrite.call(operator.getitem, call, i, like=like[i]) for i in range(3)

@@ -90,6 +90,16 @@ def _slice_cols(rewrite: Rewrite, node: Node) -> Parts:
     )
 
 
+@rule(gsample.mask_columns.default)
+def _mask_columns(rewrite: Rewrite, node: Node) -> Parts:
+    indptr, mask = rewrite[args_of(node)[0]], rewrite.vector(args_of(node)[1])
+    if indptr.kind != 'pointers' or indptr.into is not mask.axis:
+        raise NoRule('a mask belongs to another axis')
+    out, edge = parts(rewrite, rewrite.copy(node))
+    pointers, edges = point_to_edges(rewrite, out, indptr.axis)
+    return Parts((pointers, Value(edge, edges, mask.axis)))
+
+
 @rule(gsample.slice_rows.default)
 def _slice_rows(rewrite: Rewrite, node: Node) -> Parts:
     given = arguments(node)

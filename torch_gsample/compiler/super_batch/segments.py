@@ -11,6 +11,9 @@ from torch import Tensor
 
 from torch_gsample.compiler.ir import SIZE_OPERATORS
 
+#: An upper bound of integers.
+_ANY = 2**62
+
 
 def total(ptr: Tensor) -> int:
     """Returns the number of all rows."""
@@ -133,6 +136,26 @@ def cumsum(value: Tensor, ptr: Tensor, batch: Tensor) -> Tensor:
     """Returns cumulative sums of integers within each batch."""
     total = torch.nn.functional.pad(value.cumsum(0), (1, 0))
     return total[1:] - total[ptr[batch]]
+
+
+def unique(value: Tensor, ptr: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Returns the distinct integers of each batch, ascending.
+
+    As ``unique_nodes`` does for integers that are not negative, which most
+    are; others are moved up by the least of them.
+
+    Raises:
+        RuntimeError: If integers differ by more than 2^62.
+    """
+    number = torch.ops.gsample.unique_nodes.default
+    try:
+        return number(value, _ANY, True, ptr)
+    except RuntimeError:
+        low, high = map(int, torch.aminmax(value))
+        if low >= 0 or high - low >= _ANY:
+            raise
+    found, local, ends = number(value.long() - low, _ANY, True, ptr)
+    return found + low, local.to(value.dtype), ends
 
 
 def tile(value: Tensor, ptr: Tensor) -> Tensor:

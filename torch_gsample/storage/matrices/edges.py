@@ -23,6 +23,7 @@ from torch_gsample.storage.format import (
     NODES,
     OFFSET,
     START,
+    TORCH,
     malformed,
 )
 from torch_gsample.storage.graph import ChunkedGraph
@@ -48,9 +49,6 @@ _KNOWN = 4
 #: The edges that programs read, by the number in their handle.
 _OPENED: WeakValueDictionary[int, 'StoredEdges'] = WeakValueDictionary()
 _numbers = itertools.count()
-
-_TORCH = {'<i4': torch.int32, '<i8': torch.int64}
-_TORCH |= {'<f4': torch.float32, '<f8': torch.float64}
 
 
 class StoredEdges:
@@ -88,7 +86,7 @@ class StoredEdges:
         self.dtypes = {'edge_id': torch.int64}
         for name in ('neighbor', 'weight'):
             if meta.widths[name] > 0:
-                self.dtypes[name] = _TORCH[meta.dtype(name).str]
+                self.dtypes[name] = TORCH[meta.dtype(name).str]
         if weight is not None:
             self.dtypes['weight'] = weight
         #: int64 ``[1]``, the handle of these edges in captured programs.
@@ -167,7 +165,7 @@ class StoredEdges:
         if name == 'neighbor':
             check_neighbors(path, self.meta, items, position)
         elif name == 'weight':
-            check_weights(path, self.meta, items, position)
+            check_weights(path, self.meta, items, lambda: position)
         return items.to(self.dtypes[name])
 
     def scan(self, *names: str) -> Iterator[tuple[int, dict[str, Tensor]]]:

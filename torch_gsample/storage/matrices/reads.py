@@ -125,13 +125,13 @@ def read_items(
     is_new = np.diff(block, prepend=-1) != 0
     wanted, number = block[is_new], np.cumsum(is_new) - 1
     plan = choose_plan(wanted, model)
-    misses = blocks.stats['misses']
+    misses = 0
     for begin, end in _groups(wanted, plan.gap):
         some = _bridged(wanted[begin:end], plan.gap)
         part = slice(*np.searchsorted(number, [begin, end]))
         place = np.searchsorted(some, block[part])
-        blocks.copy_runs(some, runs.take(part), place, out)
-    counts.add(plan, blocks.stats['misses'] == misses, len(out))
+        misses += blocks.copy_runs(some, runs.take(part), place, out)
+    counts.add(plan, misses == 0, len(out))
     return out
 
 

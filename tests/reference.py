@@ -68,6 +68,37 @@ def coo_to_csc(row, col, num_cols, wide_indptr, wide_indices, num_rows=None):
     return indptr, [row[edge] for edge in perm], perm
 
 
+def sort_edges(edge_index, num_rows, num_cols, loops):
+    row, col = edge_index
+    if any(not 0 <= v < num_rows for v in row):
+        return None
+    if any(not 0 <= v < num_cols for v in col):
+        return None
+    edges = [(v, u, i) for i, (u, v) in enumerate(zip(row, col, strict=True))]
+    if loops > 0:
+        edges = [(v, u, i) for v, u, i in edges if u != v]
+    if loops == 2:
+        vertices = range(min(num_rows, num_cols))
+        edges += [(v, v, len(row) + v) for v in vertices]
+    edges.sort(key=lambda edge: edge[0])
+    degree = [sum(v == c for v, _, _ in edges) for c in range(num_cols)]
+    indptr = [sum(degree[:c]) for c in range(num_cols + 1)]
+    ids = [i for _, _, i in edges]
+    return indptr, [u for _, u, _ in edges], ids, degree, [max([*degree, 0])]
+
+
+def transpose_columns(indptr, indices, edge_id, num_rows):
+    cols = [
+        v for v in range(len(indptr) - 1) for _ in range(*indptr[v : v + 2])
+    ]
+    out = sort_edges([cols, indices], len(indptr) - 1, num_rows, 0)
+    assert out is not None
+    row_indptr, found, ids, _, most = out
+    if edge_id is not None:
+        ids = [edge_id[i] for i in ids]
+    return row_indptr, found, ids, most
+
+
 def check_csc(indptr, indices, num_rows):
     if indptr[0] != 0:
         return [1, 0, indptr[0]]

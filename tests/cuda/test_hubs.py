@@ -12,8 +12,9 @@ from torch_gsample import ops
 from torch_gsample.codegen import pieces, run_cuda
 from torch_gsample.codegen.cuda import cuda_kernel
 from torch_gsample.codegen.pieces import stages_of
-from torch_gsample.vertex.kernels import layouts
+from torch_gsample.vertex.kernels import layout as layouts
 from torch_gsample.vertex.kernels.fused_unit import fused_units
+from torch_gsample.vertex.kernels.layouts import Layouts
 
 #: Softmax, maxima and means, draws, gradients of edges.
 DTYPES = {
@@ -27,7 +28,7 @@ PIECE, N, E = 4, 16, 150
 def short_pieces():
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(pieces, 'PIECE', PIECE)
-        patched.setattr(layouts, '_SMALL', 0)  # hubs come first in an order
+        patched.setattr(layouts, 'FEW', 0)  # hubs come first in an order
         forget_kernels()
         yield
     forget_kernels()
@@ -110,7 +111,7 @@ def test_a_malformed_index_of_a_hub_is_noted(kernels, recorded):
     indices = layout.indices.clone()
     indices[int(layout.hubs.first[0])] = N
     parts = layout.indptr, indices, layout.num_rows, layout.edge_id
-    there = layouts.Layouts(layouts.Layout(*parts, checked=True), E)
+    there = Layouts(layouts.Layout(*parts, checked=True), E)
     with kernels.running():
         fused.run_on_gpu(there, kernels.put(operands))
     assert kernels.last[-1].tolist() == [1, 0]

@@ -31,12 +31,8 @@ from torch_gsample.codegen.cuda import cuda_kernel
 from torch_gsample.codegen.run_cuda import run_vertex_unit
 from torch_gsample.vertex.kernels import run
 from torch_gsample.vertex.kernels.fused_unit import Fused
-from torch_gsample.vertex.kernels.layouts import (
-    Layout,
-    Layouts,
-    Loops,
-    layouts_of,
-)
+from torch_gsample.vertex.kernels.layout import Layout, Loops
+from torch_gsample.vertex.kernels.layouts import Layouts, layouts_of
 
 ALL = PROGRAMS | EXTRA
 

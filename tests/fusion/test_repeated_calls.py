@@ -94,6 +94,40 @@ def test_checkpoints_repeat_calls_as_they_were(name, samples):
     assert_same(ours, theirs, samples)
 
 
+def called_in(*checkpointed):
+    """Returns a loss of a part alone, and then in its model."""
+
+    def call(module, name, x, edge_index):
+        if name not in checkpointed:
+            return module(x, edge_index)
+        return checkpoint(module, x, edge_index, use_reentrant=False)
+
+    def loss(model, batch):
+        args = batch.x, batch.edge_index
+        alone = call(model.encoder, 'part', *args)[: batch.batch_size]
+        out = call(model, 'model', *args)[: batch.batch_size]
+        return alone.square().sum() + out.square().sum()
+
+    return loss
+
+
+@pytest.mark.parametrize('inside', [False, True])
+@pytest.mark.parametrize('names', [('part',), ('part', 'model'), ('model',)])
+@pytest.mark.filterwarnings('ignore:fuse')
+def test_a_part_alone_and_in_its_model(names, inside, samples):
+    torch.manual_seed(0)
+    theirs = Model(nn.ReLU(), inside, more=True)
+    ours = copy.deepcopy(theirs)
+    fuse(ours, min_nodes=0, verbose=False)
+    loss = called_in(*names)
+    for batch in samples:
+        found, want = (
+            torch.autograd.grad(loss(m, batch), list(m.parameters()))
+            for m in (ours, theirs)
+        )
+        torch.testing.assert_close(found, want, rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize('name', KINDS)
 @pytest.mark.filterwarnings('ignore:fuse')
 def test_checkpoints_of_a_model_with_a_part_that_is_a_model(name, samples):

@@ -66,6 +66,12 @@ SAMPLES = {
         ((G.indices.int(), G.col().int(), 40, True, False), {}),
         ((NONE, NONE, 0, True, True), {}),
     ],
+    'sort_edges': [
+        ((torch.stack([G.indices, G.col()]), 40, 40, loops), {})
+        for loops in range(3)
+    ]
+    + [((torch.zeros(2, 0).int(), 2, 0, 2), {})],
+    'transpose_columns': [((G.indptr.int(), G.indices.int(), None, 40), {})],
     'check_csc': [
         ((G.indptr, G.indices, 40), {}),
         ((G.indptr, G.indices, 3), {}),

@@ -92,6 +92,35 @@ FORMATS = {
     "'row' must be in [0, 3) (got 4 at position": lambda: GSAMPLE.coo_to_csc(
         torch.tensor([0, 4]), torch.tensor([0, 1]), 3, True, True, 3
     ),
+    "sort_edges: 'edge_index' must be contiguous, [2, num_edges]": lambda: (
+        GSAMPLE.sort_edges(torch.zeros(3, 2).long().t(), 1, 1, 0)
+    ),
+    "sort_edges: 'edge_index' must be int32 or int64": lambda: (
+        GSAMPLE.sort_edges(torch.zeros(2, 3), 1, 1, 0)
+    ),
+    "sort_edges: 'num_rows' must be in [0, 2^31 - 1) (got -1)": lambda: (
+        GSAMPLE.sort_edges(torch.zeros(2, 3).long(), -1, 1, 0)
+    ),
+    "sort_edges: 'edge_index' has too many edges for int32 (got 3)": lambda: (
+        GSAMPLE.sort_edges(torch.zeros(2, 3).long(), 1, 2**31 - 3, 0)
+    ),
+    "sort_edges: 'loops' must be 0, 1 or 2 (got 3)": lambda: (
+        GSAMPLE.sort_edges(torch.zeros(2, 3).long(), 1, 1, 3)
+    ),
+    "transpose_columns: 'indptr' must ascend from 0 to the 2 edges": lambda: (
+        GSAMPLE.transpose_columns(
+            torch.tensor([0, 3]).int(), torch.zeros(2).int(), None, 1
+        )
+    ),
+    "and 'indices' be in [0, 1)": lambda: GSAMPLE.transpose_columns(
+        torch.tensor([0, 2]).int(), torch.tensor([0, 1]).int(), None, 1
+    ),
+    "transpose_columns: 'edge_id' must have 2 elements (got 3)": lambda: (
+        GSAMPLE.transpose_columns(
+            torch.tensor([0, 2]).int(),
+            *(torch.zeros(2).int(), torch.zeros(3).int(), 1),
+        )
+    ),
     "check_csc: 'indptr' must not be empty": lambda: GSAMPLE.check_csc(
         NONE, NONE, 0
     ),

@@ -7,7 +7,7 @@ same rows, and repeats attempts that failed.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from torch import Tensor
 
@@ -15,6 +15,7 @@ from torch_gsample.fusion.calls import BlockCall, Layer, State
 from torch_gsample.fusion.forms import block_at, edges_of
 from torch_gsample.fusion.made_edges import with_blocks
 from torch_gsample.loader.batch_edge_index import BatchBlocks, marked_edges
+from torch_gsample.torch_private import checkpoint_frame
 
 
 @dataclass
@@ -58,6 +59,17 @@ def calls_of(
     return calls.setdefault((method, training), Repeatable())
 
 
+#: Checkpoints in which a layer ran outside of its model, on the whole batch.
+_outside: WeakSet[Any] = WeakSet()
+
+
+def note_outside() -> None:
+    """Notes that a layer runs outside of its model, if in a checkpoint."""
+    frame = checkpoint_frame()
+    if frame is not None:
+        _outside.add(frame)
+
+
 def recomputed(
     models: Sequence[tuple[State, Layer]],
     training: bool,
@@ -66,7 +78,7 @@ def recomputed(
 ) -> BlockCall | None:
     """Returns the call of a layer that an activation checkpoint repeats.
 
-    None if it is ambiguous, or ran on the whole batch.
+    None if it is ambiguous, or ran on the whole batch or outside of its model.
 
     Args:
         models (Sequence[Tuple[State, Layer]]): For each model that may have
@@ -75,6 +87,8 @@ def recomputed(
         args (Tuple): The positional arguments of the call.
         kwargs (Dict[str, Any]): Its keyword arguments.
     """
+    if checkpoint_frame() in _outside:
+        return None
     values: Any = models[0][1].bind(args, kwargs)
     values = with_blocks(values) or values
     edges = edges_of(values)

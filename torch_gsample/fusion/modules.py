@@ -9,7 +9,7 @@ from torch.compiler import is_dynamo_compiling
 
 from torch_gsample.fusion.calls import Layer, State, current
 from torch_gsample.fusion.cells import TiledCell, TypedProduct
-from torch_gsample.fusion.checkpoints import recomputed
+from torch_gsample.fusion.checkpoints import note_outside, recomputed
 from torch_gsample.fusion.classes import (  # pickles of 0.2.0 read _restore
     ROLES,
     Fused,
@@ -73,6 +73,8 @@ class FusedLayer(Fused):
                 _, layer = self._part_of(again)
                 with again:
                     return again.run_layer(module, layer, own, args, kwargs)
+        elif call is None and not current.is_whole:
+            note_outside()
         x: Any = args[0] if args else kwargs.get('x')
         partial = tensors_of(args, kwargs, FirstRows)
         if partial:

@@ -342,6 +342,28 @@ def _(row, col, num_cols, wide_indptr, wide_indices, num_rows=None):
     )
 
 
+@torch.library.register_fake('gsample::sort_edges')
+def _(edge_index, num_rows, num_cols, loops):
+    size = edge_index.shape[1] if loops == 0 else dynamic_size()
+    return (
+        edge_index.new_empty(num_cols + 1, dtype=torch.int32),
+        edge_index.new_empty(size, dtype=torch.int32),
+        edge_index.new_empty(size, dtype=torch.int32),
+        edge_index.new_empty(num_cols, dtype=torch.float32),
+        edge_index.new_empty(1, dtype=torch.int64),
+    )
+
+
+@torch.library.register_fake('gsample::transpose_columns')
+def _(indptr, indices, edge_id, num_rows):
+    return (
+        indptr.new_empty(num_rows + 1),
+        torch.empty_like(indices),
+        torch.empty_like(indices),
+        indptr.new_empty(1, dtype=torch.int64),
+    )
+
+
 @torch.library.register_fake('gsample::check_csc')
 def _(indptr, indices, num_rows):
     return indptr.new_empty(3, dtype=torch.int64)

@@ -5,6 +5,7 @@ installed torch, and says what breaks without it. It is below ``ops``, as
 operators need some of it, and imports nothing of the package.
 """
 
+import inspect
 import operator
 from typing import Any
 
@@ -188,6 +189,25 @@ def wrapper_tensor(
 def is_in_backward() -> bool:
     """Whether this thread computes gradients: checkpoints call layers then."""
     return torch._C._current_graph_task_id() != -1
+
+
+def checkpoint_frame() -> Any:
+    """Returns torch's record of the activation checkpoint that runs.
+
+    It is the same in the first call and in its repetition in backward: no
+    public function identifies a checkpoint. None without one, in reentrant
+    ones, and inside other hooks of saved tensors.
+    """
+    hooks = torch._C._autograd._top_saved_tensors_default_hooks(False)
+    if hooks is None:
+        return None
+    pack: Any = getattr(hooks[0], '_torchdynamo_orig_callable', hooks[0])
+    if getattr(pack, '__module__', '') != 'torch.utils.checkpoint':
+        return None
+    found = inspect.getclosurevars(pack).nonlocals
+    if 'target_frame_ref' in found:
+        return found['target_frame_ref']()
+    return found.get('frame')
 
 
 def is_of_backward(function: Any) -> bool:

@@ -11,7 +11,7 @@ from torch_gsample.vertex.frontend.aggregations import (
     std,
     var,
 )
-from torch_gsample.vertex.kernels.layouts import Loops
+from torch_gsample.vertex.kernels.layout import Loops
 from torch_gsample.vertex.program import (
     VertexProgram,
     mean,

@@ -30,7 +30,8 @@ from torch_gsample.vertex.frontend.trace import (
     Shape,
 )
 from torch_gsample.vertex.kernels.derivatives import refuse_mapped
-from torch_gsample.vertex.kernels.layouts import Loops, read_graph
+from torch_gsample.vertex.kernels.layout import Loops
+from torch_gsample.vertex.kernels.layouts import read_graph
 from torch_gsample.vertex.kernels.run import Feature, Run, end_of, ends
 from torch_gsample.vertex.kernels.tiled_run import run_tiled
 from torch_gsample.vertex.plan.pipeline import make_plan

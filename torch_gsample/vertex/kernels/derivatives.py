@@ -23,7 +23,7 @@ from torch_gsample.torch_private import (
 )
 from torch_gsample.vertex.frontend.precision import cast
 from torch_gsample.vertex.kernels.fused_unit import Fused, Parts, fused
-from torch_gsample.vertex.kernels.layouts import Loops
+from torch_gsample.vertex.kernels.layout import Loops
 from torch_gsample.vertex.kernels.operator import parts_of, rows_of, run_unit
 from torch_gsample.vertex.kernels.relations import Level
 from torch_gsample.vertex.plan.differentiate import (

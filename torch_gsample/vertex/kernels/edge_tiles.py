@@ -25,7 +25,8 @@ from torch_gsample.vertex.frontend.precision import (
     kernel_dtype,
     without_autocast,
 )
-from torch_gsample.vertex.kernels.layouts import Layout, Layouts
+from torch_gsample.vertex.kernels.layout import Layout
+from torch_gsample.vertex.kernels.layouts import Layouts
 
 #: Elements of a tile's widest value, and maximum and minimum edges of a tile.
 #: Half as many have too much overhead, twice as many exceed the cache.

@@ -18,7 +18,8 @@ from torch_gsample.codegen.unit import DESTINATION, EDGE, Types, Unit
 from torch_gsample.locks import new_lock
 from torch_gsample.vertex.frontend.trace import DEGREE
 from torch_gsample.vertex.kernels.ends import GraphEnds
-from torch_gsample.vertex.kernels.layouts import Layout, Layouts
+from torch_gsample.vertex.kernels.layout import Layout
+from torch_gsample.vertex.kernels.layouts import Layouts
 from torch_gsample.vertex.plan.differentiate import Backward
 
 

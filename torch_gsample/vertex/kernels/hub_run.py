@@ -23,7 +23,7 @@ from torch_gsample.vertex.kernels.edge_tiles import (
     TileFunction,
     over_tiles,
 )
-from torch_gsample.vertex.kernels.layouts import Loops
+from torch_gsample.vertex.kernels.layout import Loops
 from torch_gsample.vertex.kernels.run import MOST_KEY, Run
 from torch_gsample.vertex.plan.plan import Plan
 from torch_gsample.vertex.plan.stages import Stages

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from enum import IntEnum
 from functools import cached_property
 from typing import Any
 
@@ -11,112 +10,11 @@ from torch import Tensor
 
 from torch_gsample.adjacency import naming_edges, read_adjacency
 from torch_gsample.block import Block
-from torch_gsample.codegen import pieces
-from torch_gsample.codegen.pieces import Pieces
 from torch_gsample.csc import CSC
 from torch_gsample.ops._check import INDEX_DTYPES
-from torch_gsample.ops.formats import sort_by_column
 from torch_gsample.sparse_sample import SparseSample
 from torch_gsample.vertex.kernels.graph_cache import known_of
-
-
-class Loops(IntEnum):
-    """Treatment of self-loops."""
-
-    KEEP = 0
-    REMOVE = 1
-    #: Removed, then one for each vertex: edge row ``num_edges + v``.
-    REPLACE = 2
-
-
-class Layout(CSC):
-    """The edges of each vertex, and the order of vertices in kernels.
-
-    ``edge_id`` is the row of an edge in edge features.
-    """
-
-    @classmethod
-    def of(cls, csc: CSC) -> 'Layout':
-        """Returns the layout of columns, in one dtype."""
-        dtype = csc.indptr.dtype  # the widest dtype
-        edge_id = None if csc.edge_id is None else csc.edge_id.to(dtype)
-        indices = csc.indices.to(dtype)
-        return cls(csc.indptr, indices, csc.num_rows, edge_id, checked=True)
-
-    @cached_property
-    def order(self) -> Tensor | None:
-        """Vertices by descending degree, if this is faster.
-
-        Degrees are rounded to powers of two. Vertices of a class keep their
-        order, as vertices with close ids are often neighbours in the graph.
-        """
-        if self.num_edges < _SMALL:
-            return None
-        classes = (self.degree() + 1).to(torch.float32).log2().to(torch.int8)
-        order = torch.argsort(classes, descending=True, stable=True)
-        return order.to(self.indptr.dtype)
-
-    @cached_property
-    def has_hubs(self) -> bool:
-        """Whether sums of a vertex are in several pieces."""
-        piece = pieces.PIECE
-        return self.num_edges > piece and int(self.degree().max()) > piece
-
-    @cached_property
-    def hubs(self) -> Pieces | None:
-        """The first vertices of the order, in pieces of their edges."""
-        return (
-            None if self.order is None else Pieces.of(self.indptr, self.order)
-        )
-
-    def transposed(self) -> 'Layout':
-        """Returns the edges in the other direction.
-
-        As :meth:`transpose`, without checks, which take longer than sorting
-        few edges.
-        """
-        dtype = self.indptr.dtype
-        vertices = torch.arange(
-            self.num_cols, dtype=dtype, device=self.indptr.device
-        )
-        col = torch.repeat_interleave(
-            vertices, self.degree(), output_size=self.num_edges
-        )
-        indptr, indices, order = sort_by_column(
-            col, self.indices, self.num_cols, self.num_rows, dtype
-        )
-        if self.edge_id is None:
-            edge_id = order.to(dtype)
-        else:
-            edge_id = self.edge_id.index_select(0, order)
-        kind = type(self)
-        return kind(indptr, indices, self.num_cols, edge_id, checked=True)
-
-    def degree(self, dtype: torch.dtype | None = None) -> Tensor:
-        """Returns the number of edges of each vertex, computed once."""
-        dtype = dtype or self.indptr.dtype
-        if dtype not in self._degrees:
-            if dtype == self.indptr.dtype:  # diff() takes three times longer
-                degree = self.indptr[1:] - self.indptr[:-1]
-            else:
-                degree = self.degree().to(dtype)
-            self._degrees[dtype] = degree
-        return self._degrees[dtype]
-
-    @cached_property
-    def _degrees(self) -> dict[torch.dtype, Tensor]:
-        return {}
-
-    def scatter(self, value: Tensor, num_rows: int) -> Tensor:
-        """Scatters values of the edges to the rows of edge features."""
-        if self.edge_id is None:
-            return value
-        out = value.new_zeros((num_rows, *value.shape[1:]))
-        return out.index_copy(0, self.edge_id.long(), value)
-
-
-#: Maximum edges of a graph for a single thread.
-_SMALL = 1 << 15
+from torch_gsample.vertex.kernels.layout import Layout, Loops, sort_edges
 
 
 class Layouts:
@@ -340,6 +238,10 @@ def _make(
     tensors: Sequence[Tensor], num_sources: int, num_dst: int, loops: Loops
 ) -> Layouts:
     edge_id: Tensor | None
+    if len(tensors) == 1:
+        found = sort_edges(tensors[0], num_sources, num_dst, loops)
+        if found is not None:
+            return Layouts(*found)
     if len(tensors) > 1:
         # The cache must not hold the tensors that are its keys.
         indptr, indices, *rest = (tensor.detach() for tensor in tensors)

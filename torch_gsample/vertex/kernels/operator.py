@@ -28,7 +28,8 @@ from torch_gsample.vertex.kernels.fused_unit import (
     fused,
     fused_units,
 )
-from torch_gsample.vertex.kernels.layouts import Layouts, Loops
+from torch_gsample.vertex.kernels.layout import Loops
+from torch_gsample.vertex.kernels.layouts import Layouts
 from torch_gsample.vertex.kernels.relations import (
     Level,
     layouts_at,

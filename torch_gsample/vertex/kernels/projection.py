@@ -25,7 +25,7 @@ from torch_gsample.codegen.loaded import Loaded, load
 from torch_gsample.ops.kernels import DTYPES, ROWS
 from torch_gsample.vertex.frontend.precision import cast, kernel_dtype
 from torch_gsample.vertex.kernels.bilinear import call, register_bilinear
-from torch_gsample.vertex.kernels.layouts import Loops
+from torch_gsample.vertex.kernels.layout import Loops
 from torch_gsample.vertex.kernels.products import run_outer, run_product
 from torch_gsample.vertex.kernels.relations import tiles_at
 from torch_gsample.vertex.kernels.tiles import EdgeGroups, Tiles

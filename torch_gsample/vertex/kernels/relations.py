@@ -11,12 +11,8 @@ from torch import Tensor
 
 from torch_gsample.ops._fake import dynamic_size
 from torch_gsample.snapshot import Snapshot
-from torch_gsample.vertex.kernels.layouts import (
-    Layout,
-    Layouts,
-    Loops,
-    layouts_of,
-)
+from torch_gsample.vertex.kernels.layout import Layout, Loops
+from torch_gsample.vertex.kernels.layouts import Layouts, layouts_of
 from torch_gsample.vertex.kernels.tiles import Tiles
 
 

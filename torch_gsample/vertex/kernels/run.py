@@ -23,7 +23,8 @@ from torch_gsample.vertex.frontend.trace import (
 )
 from torch_gsample.vertex.frontend.values import shape_of
 from torch_gsample.vertex.kernels.bilinear import call
-from torch_gsample.vertex.kernels.layouts import Layout, Loops, layouts_of
+from torch_gsample.vertex.kernels.layout import Layout, Loops
+from torch_gsample.vertex.kernels.layouts import layouts_of
 from torch_gsample.vertex.kernels.operator import run_unit
 from torch_gsample.vertex.kernels.products import product_by_type
 from torch_gsample.vertex.kernels.quantiles import quantiles

@@ -9,7 +9,7 @@ from torch_geometric import nn
 from torch_geometric.typing import OptPairTensor, OptTensor
 
 from torch_gsample.vertex.frontend.precision import without_autocast
-from torch_gsample.vertex.kernels.layouts import Loops
+from torch_gsample.vertex.kernels.layout import Loops
 from torch_gsample.vertex.nn.fusible import (
     is_fusible,
     left_to_pyg,

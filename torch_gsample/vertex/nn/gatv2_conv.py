@@ -8,7 +8,7 @@ from torch import Tensor
 from torch_geometric import nn
 from torch_geometric.typing import OptTensor, PairTensor
 
-from torch_gsample.vertex.kernels.layouts import Loops
+from torch_gsample.vertex.kernels.layout import Loops
 from torch_gsample.vertex.nn.fusible import (
     is_fusible,
     left_to_pyg,

@@ -10,7 +10,7 @@ from torch_geometric.typing import OptTensor
 
 from torch_gsample.block import Block
 from torch_gsample.vertex.frontend.precision import cast, kernel_dtype
-from torch_gsample.vertex.kernels.layouts import Loops
+from torch_gsample.vertex.kernels.layout import Loops
 from torch_gsample.vertex.nn.fusible import (
     ends_of,
     is_fusible,

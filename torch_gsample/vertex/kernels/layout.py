@@ -85,11 +85,14 @@ class Layout(CSC):
         kind, dtype = type(self), self.indptr.dtype
         is_narrow = dtype == torch.int32 and self.indptr.is_cpu
         if is_narrow and self.num_edges < FEW:
-            *columns, edge_id, most = _transpose(
+            indptr, indices, edge_id, most = _transpose(
                 self.indptr, self.indices, self.edge_id, self.num_rows
             )
-            size = self.num_cols
-            return kind(*columns, size, edge_id, checked=True, most=int(most))
+            return kind(
+                *(indptr, indices, self.num_cols, edge_id),
+                checked=True,
+                most=int(most),
+            )
         vertices = torch.arange(
             self.num_cols, dtype=dtype, device=self.indptr.device
         )

@@ -229,7 +229,8 @@ def grow(
                 s.longest_task_seconds / max(s.median_task_seconds, 1e-3)
                 for s in report.stages
             )
-            cells = (
+            grown.add(
+                name,
                 f'{size / 1e6:g}',
                 f'{wall:.1f}',
                 f'{busy:.1f}',
@@ -238,8 +239,6 @@ def grow(
                 f'{most[0] / 1e6:,.0f}',
                 f'{skew:.1f}',
             )
-            grown.add(name, *cells)
-            print(name, *cells, sep=' | ', flush=True)
         if len(sizes) > 1:
             shuffled = [max(value, 1e-3) for value in moved]
             cells = [exponent(sizes, column) for column in (taken, shuffled)]

@@ -1,6 +1,6 @@
 """Checks the arguments of neighbor_sample: types, columns, seeds, batches."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -119,7 +119,7 @@ def checked_relations(
                 f"{op}: 'fanouts' must be a list for a homogeneous graph "
                 f'(got a dictionary)'
             )
-        each = [_check.fanouts(op, 'fanouts', fanouts)]
+        each = [_checked_fanouts(op, fanouts)]
         return BatchTypes.of(None), each
     check_edge_types(op, 'edges', known)
     by_type = (
@@ -132,13 +132,20 @@ def checked_relations(
             f"{op}: 'fanouts' must have the edge types {known} "
             f'(got {list(by_type)})'
         )
-    each = [_check.fanouts(op, 'fanouts', by_type[t]) for t in known]
+    each = [_checked_fanouts(op, by_type[t]) for t in known]
     if len({len(fanout) for fanout in each}) > 1:
         raise ValueError(
             f"{op}: 'fanouts' must have the same number of hops for each "
             f'edge type (got {each})'
         )
     return BatchTypes.of(known), each
+
+
+def _checked_fanouts(op: str, fanouts: Sequence[int]) -> list[int]:
+    """Returns plain integers; those of NumPy are accepted, as in PyG."""
+    if isinstance(fanouts, Iterable):
+        fanouts = [_check.plain_number(fanout) for fanout in fanouts]
+    return _check.fanouts(op, 'fanouts', fanouts)
 
 
 def checked_edges(

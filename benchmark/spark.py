@@ -15,6 +15,7 @@ import contextlib
 import functools
 import math
 import os
+import shutil
 import tempfile
 import threading
 import time
@@ -58,7 +59,7 @@ def make_graph(num_edges: int) -> Data:
     return Data(edge_index=edge_index, num_nodes=num_edges // 16)
 
 
-def frames(spark: Any, num_edges: int, folder: Path) -> tuple[Any, Any]:
+def tables(num_edges: int, folder: Path) -> list[Path]:
     """Stores a graph, so that Spark reads it as it would on a cluster."""
     names = 'vertices', 'edges'
     paths = [folder / f'{name}-{num_edges}.parquet' for name in names]
@@ -71,6 +72,12 @@ def frames(spark: Any, num_edges: int, folder: Path) -> tuple[Any, Any]:
         ]
         for path, arrays in zip(paths, columns, strict=True):
             parquet.write_table(pa.table(arrays), path, row_group_size=1 << 16)
+    return paths
+
+
+def frames(spark: Any, num_edges: int, folder: Path) -> tuple[Any, Any]:
+    """The DataFrames of a stored graph."""
+    paths = tables(num_edges, folder)
     vertices, edges = (spark.read.parquet(str(path)) for path in paths)
     return vertices, edges
 
@@ -155,8 +162,8 @@ def run(spark: Any, name: str, num_edges: int, folder: Path) -> None:
         sample.vertices.count(), sample.edges.count()
         return
     if name == PREPARE:
-        with tempfile.TemporaryDirectory(dir=folder) as out:
-            on_spark.prepare_adjacency(edges, f'{out}/graph')
+        shutil.rmtree(folder / f'graph-{num_edges}', ignore_errors=True)
+        prepared(edges, num_edges, folder)
         return
     graph = edges if name == EPOCH else prepared(edges, num_edges, folder)
     ids = torch.randperm(num_edges // 16)[:20_480]
@@ -296,7 +303,7 @@ def main() -> None:
     add('--replay', action='store_true', help='simulate more executors')
     add('--metrics', help='a folder for what each stage did, as JSON')
     add('--folder', help='for the graphs, to use them again')
-    every = [*OPERATORS, EPOCH, PREPARE, PREPARED]
+    every = [*OPERATORS, PREPARE, PREPARED, EPOCH]
     add('--only', nargs='*', default=every, choices=every)
     add('--markdown', type=Path)
     args = parser.parse_args()
@@ -305,6 +312,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         kept = Path(args.folder or folder)
         log = tempfile.mkdtemp(dir=folder) if args.replay else ''
+        for size in sizes:  # before Spark takes memory
+            tables(size, kept)
         with session(args, log) as spark:
             reports = grow(spark, args.only, sizes, kept, log, args.metrics)
     for report in reports:

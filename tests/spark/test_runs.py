@@ -69,16 +69,16 @@ def sample(graph, seeds, path, epochs=2, **options):
 def test_a_run_that_was_interrupted_does_the_rest(
     spark, data, graph, tmp_path, monkeypatch
 ):
-    run, seeds, real = tmp_path / 'run', in_epoch(spark), runs.neighbor_sample
+    run, seeds, real = tmp_path / 'run', in_epoch(spark), runs.sample_counted
     jobs = []
 
     def counted(*args, **options):
-        jobs.append((options['epoch'], options['batches']))
+        jobs.append((options['key'][1], options['batches']))
         if len(jobs) == 4:
             raise InterruptedError
         return real(*args, **options)
 
-    monkeypatch.setattr(runs, 'neighbor_sample', counted)
+    monkeypatch.setattr(runs, 'sample_counted', counted)
     with pytest.raises(InterruptedError):
         sample(graph, seeds, run)
     assert_same_batches(SampledParquetLoader(run), local(data, 0))
@@ -101,6 +101,17 @@ def test_a_run_that_was_interrupted_does_the_rest(
     assert len([*(run / 'epoch-1').iterdir()]) <= 1 + 4
     sample(graph, seeds, run)  # nothing is left to do
     assert len(jobs) == 5
+
+
+def test_seeds_are_counted_once_in_an_epoch(spark, graph, tmp_path):
+    seeds, stages = seed_frame(spark, SEEDS), []
+    for at_once in (4, 1):
+        run = tmp_path / f'{at_once}'
+        with on_spark.watch(spark, 'a run') as report:
+            sample(graph, seeds, run, 1, batches_per_job=at_once)
+        stages.append(len(report.stages))
+    # A job to sample a range shuffles seeds, then writes batches.
+    assert stages[1] - stages[0] == 3 * 2
 
 
 def test_a_run_of_other_arguments_is_refused(spark, graph, tmp_path):
@@ -209,13 +220,13 @@ def test_a_driver_that_was_killed_is_followed_by_another(
     command = [sys.executable, '-c', KILLED, str(graph.path), str(run)]
     ended = subprocess.run(command, cwd=root, capture_output=True)
     assert ended.returncode == -signal.SIGKILL, ended.stderr
-    jobs, real = [], runs.neighbor_sample
+    jobs, real = [], runs.sample_counted
 
     def counted(*args, **options):
         jobs.append(options['batches'])
         return real(*args, **options)
 
-    monkeypatch.setattr(runs, 'neighbor_sample', counted)
+    monkeypatch.setattr(runs, 'sample_counted', counted)
     sample(graph, seed_frame(spark, SEEDS), run, 1)
     assert jobs == [range(2, 4)]
     assert_same_batches(SampledParquetLoader(run), local(data, 0))

@@ -1,5 +1,6 @@
 """Tables as other programs leave them: a right sample, or a clear error."""
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -152,3 +153,32 @@ def test_errors_of_types_name_a_conversion(frame, edges, seeds):
     times = edges.selectExpr('*', 'timestamp_seconds(id) as time')
     with pytest.raises(TypeError, match=r'.got timestamp.; unix_seconds'):
         neighbor_sample(times, seeds, [2], batch_size=2, timed=True)
+
+
+def test_numbers_of_numpy_are_numbers(spark, frame, edges, seeds, tmp_path):
+    """They come from shapes and counts, and PyG takes them."""
+    integer, half = np.int64, np.float32(0.5)
+    vertices, graph = edges.selectExpr('src as id').distinct(), tmp_path / 'g'
+    sample = on_spark.random_walk(vertices, edges, half, integer(2), seed=3)
+    assert sample.vertices.count() == 2
+    sizes = {'num_nodes': integer(5), 'chunk_bytes': integer(1 << 20)}
+    prepared = prepare_adjacency(edges, graph, **sizes)
+    assert prepared.num_nodes == {None: 5}
+    found = []
+    for kind in (int, integer):
+        on_spark.sample_epochs(
+            *(prepared, seeds, np.array([kind(2)]), tmp_path / 'run'),
+            batch_size=kind(1),
+            seed=kind(3),
+            epochs=kind(len(found) + 1),
+            batches_per_job=kind(1),
+            time_window=None,
+        )
+        loader = on_spark.SampledParquetLoader(
+            *(tmp_path / 'run',), rank=kind(1), world_size=kind(2)
+        )
+        found.append([batch.n_id.tolist() for batch in loader])
+    assert found == [[[2, 1]], [[2, 1]]]
+    for wrong in (2.0, np.float64(2), np.bool_(True)):
+        with pytest.raises(TypeError, match="'batch_size' must be an integer"):
+            neighbor_sample(edges, seeds, [2], batch_size=wrong)

@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from numbers import Integral, Real
 from typing import Any
 
 import torch
@@ -241,6 +242,15 @@ def in_range(op: str, name: str, value: Tensor, size: int) -> Tensor:
                 f"{op}: '{name}' must be in [0, {size}) (got {bad})"
             )
     return value
+
+
+def plain_number(value: Any) -> Any:
+    """Returns a number of NumPy as one of Python, and other values as is."""
+    if isinstance(value, (int, float)):
+        return value
+    if isinstance(value, Integral):
+        return int(value)
+    return float(value) if isinstance(value, Real) else value
 
 
 def fanouts(op: str, name: str, value: Sequence[int]) -> list[int]:

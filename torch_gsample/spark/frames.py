@@ -246,11 +246,16 @@ def digest(frame: DataFrame, columns: Sequence[str]) -> list[int]:
         columns (List[str]): Columns of integers; those that it does not have
             are left out.
     """
+    count, total = frame.agg(*digest_columns(frame, columns)).collect()[0]
+    return [count, int(total or 0)]
+
+
+def digest_columns(frame: DataFrame, columns: Sequence[str]) -> list[Column]:
+    """Returns the aggregates of :func:`digest`, with the same arguments."""
     known = [F.col(c).cast('bigint') for c in columns if c in frame.columns]
     # A sum, as rows that occur twice cancel out in an exclusive or.
     hashed = F.xxhash64(*known).cast('decimal(38, 0)')
-    count, total = frame.agg(F.count(F.lit(1)), F.sum(hashed)).collect()[0]
-    return [count, int(total or 0)]
+    return [F.count(F.lit(1)), F.sum(hashed)]
 
 
 def to_tensor(ids: pa.Array) -> Tensor:

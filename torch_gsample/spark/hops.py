@@ -13,6 +13,8 @@ from torch_gsample.spark.batches import SampledBatches
 from torch_gsample.spark.frames import DataFrame, F
 from torch_gsample.spark.jobs import operation
 from torch_gsample.spark.sample_arguments import (
+    SampleArguments,
+    SeedCounts,
     checked_arguments,
     checked_batches,
     count_seeds,
@@ -137,15 +139,64 @@ def neighbor_sample(
         split=split,
         batches=batches,
     )
-    types, input_type = checked.types, checked.input_type
-    frames, seeds = checked.frames, checked.seeds
     stored = edges if isinstance(edges, ChunkedGraph) else None
-    key = (checked_seed(_OP, seed), epoch, rng.EPOCH_SCOPE)
-    rng.check_key(_OP, *key)
-    place = F.col('position')
-    sizes = stored.num_nodes if stored is not None else {}
-    num_seeds, largest = count_seeds(seeds, sizes.get(types.nodes[input_type]))
-    seeds = seeds.withColumns(
+    rng.check_key(_OP, 0, epoch)
+    return sample_counted(
+        checked,
+        stored,
+        count_seeds(checked, stored),
+        batch_size=batch_size,
+        key=(checked_seed(_OP, seed), epoch, rng.EPOCH_SCOPE),
+        weighted=weighted,
+        timed=timed,
+        time_window=time_window,
+        temporal_strategy=temporal_strategy,
+        replace=replace,
+        disjoint=disjoint,
+        largest_column=largest_column,
+        batches=batches,
+        split=split,
+    )
+
+
+def sample_counted(
+    checked: SampleArguments,
+    stored: ChunkedGraph | None,
+    counted: SeedCounts,
+    *,
+    batch_size: int,
+    key: tuple[int, int, int],
+    batches: range | None,
+    weighted: bool,
+    timed: bool,
+    time_window: int | None,
+    temporal_strategy: str,
+    replace: bool,
+    disjoint: bool,
+    split: str,
+    largest_column: int = _LARGEST_COLUMN,
+) -> SampledBatches:
+    """Samples from checked arguments and seeds that were counted.
+
+    Args:
+        checked (SampleArguments): Of :func:`checked_arguments`.
+        stored (ChunkedGraph, optional): The graph, if it is stored.
+        counted (SeedCounts): Of :func:`count_seeds`.
+        key (Tuple[int, int, int]): Seed, epoch and :data:`rng.EPOCH_SCOPE`.
+        batch_size (int): See :func:`neighbor_sample`, as for all others.
+        batches (range, optional): See above.
+        weighted (bool): See above.
+        timed (bool): See above.
+        time_window (int, optional): See above.
+        temporal_strategy (str): See above.
+        replace (bool): See above.
+        disjoint (bool): See above.
+        split (str): See above.
+        largest_column (int, optional): See above.
+    """
+    types, input_type = checked.types, checked.input_type
+    frames, place, num_seeds = checked.frames, F.col('position'), counted.count
+    seeds = checked.seeds.withColumns(
         {'batch': F.floor(place / batch_size), 'tree': place % batch_size}
     )
     batches = checked_batches(batches, -(-num_seeds // batch_size))
@@ -161,7 +212,8 @@ def neighbor_sample(
     options = (replace, time_window, temporal_strategy)
     graph, scratch = stored, None
     if stored is None and split == 'batches':
-        scratch = prepared_here(_OP, types, frames, {input_type: largest + 1})
+        least = {input_type: counted.largest + 1}
+        scratch = prepared_here(_OP, types, frames, least)
         graph = None if scratch is None else scratch.graph
     if graph is not None and split == 'batches':
         path, generation = str(graph.path.absolute()), graph.meta.generation

@@ -29,6 +29,7 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from torch_gsample.ops._check import plain_number
 from torch_gsample.spark.metrics import JobReport, StatusStore
 from torch_gsample.storage import ChunkedGraph
 
@@ -151,7 +152,8 @@ def operation(function: Function) -> Function:
     """Decorates a public function: checks arguments, describes jobs.
 
     Arguments annotated with types of ``_KINDS``, or a union of them, are
-    checked before a job runs.
+    checked before a job runs. Numbers of NumPy become plain ones, for Spark
+    and for files.
     """
     signature = inspect.signature(function)
     hints = typing.get_type_hints(function)
@@ -163,6 +165,8 @@ def operation(function: Function) -> Function:
 
     @functools.wraps(function)
     def checked(*args: Any, **kwargs: Any) -> Any:
+        args = tuple(map(plain_number, args))
+        kwargs = {n: plain_number(value) for n, value in kwargs.items()}
         given = signature.bind(*args, **kwargs).arguments
         _check_types(name, hints, {**given, **kwargs})
         session = _session_of(given.values())

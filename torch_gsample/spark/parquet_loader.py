@@ -15,7 +15,7 @@ from torch_gsample.loader.base import KeyedLoader
 from torch_gsample.loader.blocks import add_blocks, drop_stale
 from torch_gsample.loader.epochs import OrderedBatches
 from torch_gsample.loader.numbering import number_of
-from torch_gsample.ops._check import count
+from torch_gsample.ops._check import count, plain_number
 from torch_gsample.options import WorkerOptions, checked_names
 from torch_gsample.rng import check_key
 from torch_gsample.spark.shard_files import (
@@ -90,8 +90,9 @@ class SampledParquetLoader(KeyedLoader):
         **options: Unpack[WorkerOptions],
     ):
         op = 'SampledParquetLoader'
-        count(op, 'world_size', world_size)
-        count(op, 'window', window)
+        world_size = count(op, 'world_size', plain_number(world_size))
+        window = count(op, 'window', plain_number(window))
+        rank, wait = plain_number(rank), plain_number(wait)
         if not isinstance(path, (str, os.PathLike)):
             raise TypeError(f"{op}: 'path' must be a path (got {path!r})")
         if transform is not None and not callable(transform):

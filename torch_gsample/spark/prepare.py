@@ -223,7 +223,8 @@ def _checked_sizes(types: BatchTypes, num_nodes: Any) -> list[int]:
             f"{_OP}: 'num_nodes' must be for the node types {types.nodes} "
             f'(got {num_nodes!r})'
         )
-    return [_check.count(_OP, 'num_nodes', given[n], 0) for n in types.nodes]
+    sizes = [_check.plain_number(given[n]) for n in types.nodes]
+    return [_check.count(_OP, 'num_nodes', size, 0) for size in sizes]
 
 
 def _relation(

@@ -14,12 +14,13 @@ from typing import Any, Literal, TypedDict
 from typing_extensions import Unpack
 
 from torch_gsample import rng
+from torch_gsample.graph_sampling.draws import checked_seed
 from torch_gsample.ops import _check
 from torch_gsample.spark.batch_types import EdgeType
 from torch_gsample.spark.batches import SHARD_BYTES
 from torch_gsample.spark.feature_tables import checked_tables
-from torch_gsample.spark.frames import DataFrame, digest
-from torch_gsample.spark.hops import neighbor_sample
+from torch_gsample.spark.frames import DataFrame
+from torch_gsample.spark.hops import neighbor_sample, sample_counted
 from torch_gsample.spark.jobs import operation
 from torch_gsample.spark.run_folder import (
     read_record,
@@ -27,8 +28,10 @@ from torch_gsample.spark.run_folder import (
     write_record,
 )
 from torch_gsample.spark.sample_arguments import (
+    SampleArguments,
     checked_arguments,
     checked_relations,
+    count_seeds,
 )
 from torch_gsample.spark.shard_files import (
     INDEX,
@@ -136,10 +139,10 @@ def sample_epochs(
     types, _ = checked_relations(_OP, graph, fanouts)
     checked_tables(_OP, features, edge_features, types)
 
-    def checked(own: Any) -> DataFrame:
+    def checked(own: Any) -> SampleArguments:
         return checked_arguments(
             _OP, graph, own, fanouts, batch_size=batch_size, **options
-        ).seeds
+        )
 
     if not callable(seeds):
         checked(seeds)
@@ -156,22 +159,22 @@ def sample_epochs(
     with run_folder(_OP, path, arguments, _DEFAULTS) as folder:
         known: dict[str, Any] | None = None
         for epoch in range(epochs):
-            own = seeds(epoch) if callable(seeds) else seeds
-            found = digest(checked(own), ['position', 'id', 'time'])
+            own = checked(seeds(epoch) if callable(seeds) else seeds)
+            counted = count_seeds(own, graph)
+            found = [counted.count, counted.digest]
             job = _Epoch(folder / f'epoch-{epoch}', epoch, found)
             known = known or job.facts
             if job.is_done():
                 continue
             for batches in job.missing(batches_per_job, batch_size):
-                sample = neighbor_sample(
-                    graph,
+                sample = sample_counted(
                     own,
-                    fanouts,
+                    graph,
+                    counted,
                     batch_size=batch_size,
-                    seed=seed,
-                    epoch=epoch,
+                    key=(checked_seed(_OP, seed), epoch, rng.EPOCH_SCOPE),
                     batches=batches,
-                    **options,
+                    **{**_DEFAULTS, **options},
                 )
                 try:
                     facts, rows = sample._to_write(features, edge_features)

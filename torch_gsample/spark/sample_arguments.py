@@ -1,7 +1,8 @@
 """Checks the arguments of neighbor_sample: types, columns, seeds, batches."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from torch_gsample.ops import _check
 from torch_gsample.spark.batch_types import BatchTypes, EdgeType
@@ -10,6 +11,7 @@ from torch_gsample.spark.frames import (
     F,
     checked_frame,
     checked_relation,
+    digest_columns,
 )
 from torch_gsample.storage import ChunkedGraph
 
@@ -117,7 +119,7 @@ def checked_relations(
                 f"{op}: 'fanouts' must be a list for a homogeneous graph "
                 f'(got a dictionary)'
             )
-        each = [_check.fanouts(op, 'fanouts', fanouts)]
+        each = [_checked_fanouts(op, fanouts)]
         return BatchTypes.of(None), each
     check_edge_types(op, 'edges', known)
     by_type = (
@@ -130,13 +132,20 @@ def checked_relations(
             f"{op}: 'fanouts' must have the edge types {known} "
             f'(got {list(by_type)})'
         )
-    each = [_check.fanouts(op, 'fanouts', by_type[t]) for t in known]
+    each = [_checked_fanouts(op, by_type[t]) for t in known]
     if len({len(fanout) for fanout in each}) > 1:
         raise ValueError(
             f"{op}: 'fanouts' must have the same number of hops for each "
             f'edge type (got {each})'
         )
     return BatchTypes.of(known), each
+
+
+def _checked_fanouts(op: str, fanouts: Sequence[int]) -> list[int]:
+    """Returns plain integers; those of NumPy are accepted, as in PyG."""
+    if isinstance(fanouts, Iterable):
+        fanouts = [_check.plain_number(fanout) for fanout in fanouts]
+    return _check.fanouts(op, 'fanouts', fanouts)
 
 
 def checked_edges(
@@ -270,23 +279,35 @@ def _is_contiguous(batches: range) -> bool:
     return len(batches) > 0 and batches[0] >= 0 and batches.step == 1
 
 
-def count_seeds(seeds: DataFrame, num_nodes: int | None) -> tuple[int, int]:
+class SeedCounts(NamedTuple):
+    """The number of seeds, their largest id, and a hash of their rows."""
+
+    count: int
+    largest: int
+    digest: int
+
+
+def count_seeds(
+    checked: SampleArguments, stored: ChunkedGraph | None
+) -> SeedCounts:
     """Counts seeds, and checks that their positions are 0 to the count.
 
-    Their largest id is returned, too. Counting distinct positions would
-    shuffle them, and cost half of a small sample. So only their sum is
-    compared, and :func:`seeds_of` finds all others that occur twice.
+    Counting distinct positions would shuffle them, and cost half of a small
+    sample. So only their sum is compared, and :func:`seeds_of` finds all
+    others that occur twice.
 
     Args:
-        seeds (DataFrame): Of :func:`checked_seeds`.
-        num_nodes (int, optional): The upper bound of their ids.
+        checked (SampleArguments): With the seeds.
+        stored (ChunkedGraph, optional): The graph that bounds their ids.
 
     Raises:
         ValueError: If a position or an id is wrong, or there are no seeds.
     """
-    place = F.col('position')
-    count, total, least, greatest, largest = seeds.agg(
-        F.count(F.lit(1)),
+    seeds, place, num_nodes = checked.seeds, F.col('position'), None
+    if stored is not None:
+        num_nodes = stored.num_nodes[checked.types.nodes[checked.input_type]]
+    count, hashed, total, least, greatest, largest = seeds.agg(
+        *digest_columns(seeds, ['position', 'id', 'time']),
         F.try_sum(place),
         F.min(place),
         F.max(place),
@@ -307,4 +328,4 @@ def count_seeds(seeds: DataFrame, num_nodes: int | None) -> tuple[int, int]:
             f"{_OP}: the column 'id' of 'seeds' must hold nodes of the graph, "
             f'below {num_nodes} (got {largest})'
         )
-    return count, largest
+    return SeedCounts(count, largest, int(hashed))

@@ -5,6 +5,9 @@ its features, and a model's outputs for all nodes go out.
 """
 
 import os
+from typing import TYPE_CHECKING
+
+from torch_gsample._lazy import lazy_names
 
 if not hasattr(os, 'memfd_create'):
     raise ImportError(
@@ -12,15 +15,27 @@ if not hasattr(os, 'memfd_create'):
         'calls that this system lacks. Graphs in memory work without it'
     )
 
-from torch_gsample.storage.feature_file import FeatureFile
-from torch_gsample.storage.feature_store import DiskFeatureStore
-from torch_gsample.storage.graph import ChunkedGraph
-from torch_gsample.storage.inference import infer
-from torch_gsample.storage.matrices import open as _open  # noqa: F401
-from torch_gsample.storage.random_read import RandomReadSampler
-from torch_gsample.storage.read_model import DiskModel
-from torch_gsample.storage.row_source import RowSource
-from torch_gsample.storage.streaming import StreamingSampler
+if TYPE_CHECKING:
+    from torch_gsample.storage.feature_file import FeatureFile
+    from torch_gsample.storage.feature_store import DiskFeatureStore
+    from torch_gsample.storage.graph import ChunkedGraph
+    from torch_gsample.storage.inference import infer
+    from torch_gsample.storage.random_read import RandomReadSampler
+    from torch_gsample.storage.read_model import DiskModel
+    from torch_gsample.storage.row_source import RowSource
+    from torch_gsample.storage.streaming import StreamingSampler
+
+#: The module of each name: a task on Spark needs only some.
+_MODULES = {
+    'feature_file': ('FeatureFile',),
+    'feature_store': ('DiskFeatureStore',),
+    'graph': ('ChunkedGraph',),
+    'inference': ('infer',),
+    'random_read': ('RandomReadSampler',),
+    'read_model': ('DiskModel',),
+    'row_source': ('RowSource',),
+    'streaming': ('StreamingSampler',),
+}
 
 __all__ = [
     'ChunkedGraph',
@@ -32,3 +47,7 @@ __all__ = [
     'StreamingSampler',
     'infer',
 ]
+
+
+if not TYPE_CHECKING:  # checkers report unknown names
+    __getattr__, __dir__ = lazy_names(__name__, _MODULES)

@@ -1,6 +1,12 @@
 """A graph on disk as matrices: the methods of a ``ChunkedGraph``."""
 
+from importlib import import_module
 from typing import Any
+
+
+def _module() -> Any:
+    """The module that opens matrices, which imports that of graphs."""
+    return import_module('torch_gsample.storage.matrices.open')
 
 
 class Matrices:
@@ -8,8 +14,6 @@ class Matrices:
 
     #: Cache memory of matrices that program samplers open.
     cache_bytes: int | str = 256 << 20
-    #: The module that opens matrices; it imports this package's graphs.
-    _matrices: Any = None
 
     def matrix(
         self,
@@ -76,7 +80,7 @@ class Matrices:
         Args:
             **options (optional): Those of :meth:`matrix`.
         """
-        return self._matrices.open_matrices(self, **options)
+        return _module().open_matrices(self, **options)
 
     def open_programs(
         self, name: str, weight_attr: str | None
@@ -90,7 +94,7 @@ class Matrices:
         Raises:
             ValueError: If it is given and the graph has no weights.
         """
-        return self._matrices.open_programs(self, name, weight_attr)
+        return _module().open_programs(self, name, weight_attr)
 
     def write_rows(
         self, *, memory_limit: int = 4 << 30, chunk_bytes: int = 512 << 20
@@ -109,4 +113,4 @@ class Matrices:
             ImportError: If DuckDB or PyArrow are not installed.
             OSError: If the disk is full.
         """
-        self._matrices.write_all_rows(self, memory_limit, chunk_bytes)
+        _module().write_all_rows(self, memory_limit, chunk_bytes)

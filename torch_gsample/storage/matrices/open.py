@@ -1,6 +1,5 @@
 """Opens the relations of a graph on disk as matrices."""
 
-import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -118,6 +117,3 @@ def write_all_rows(
     for number in range(len(graph.meta.relations)):
         edges = StoredEdges(graph, number, reads)
         write_rows(edges, memory_limit, chunk_bytes)
-
-
-ChunkedGraph._matrices = sys.modules[__name__]

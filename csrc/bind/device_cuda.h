@@ -64,8 +64,8 @@ class DeviceReport {
 inline Tensor first_items(const Tensor& tensor, int64_t size) {
   constexpr int64_t kStride = 1;
   AtenTensorHandle out;
-  TORCH_ERROR_CODE_CHECK(aoti_torch__reinterpret_tensor(
-      tensor.get(), 1, &size, &kStride, 0, &out));
+  TORCH_ERROR_CODE_CHECK(aoti_torch__reinterpret_tensor(tensor.get(), 1, &size,
+                                                        &kStride, 0, &out));
   return Tensor(out);
 }
 

@@ -27,8 +27,7 @@ Tensor empty_on_device(const Tensor& like,
   for (size_t d = sizes.size(); d-- > 1;)
     strides[d - 1] = strides[d] * std::max<int64_t>(sizes[d], 1);
   int32_t device_type;
-  TORCH_ERROR_CODE_CHECK(
-      aoti_torch_get_device_type(like.get(), &device_type));
+  TORCH_ERROR_CODE_CHECK(aoti_torch_get_device_type(like.get(), &device_type));
   return empty_strided(static_cast<int64_t>(sizes.size()), sizes.data(),
                        strides.data(), dtype, device_type,
                        like.get_device_index());

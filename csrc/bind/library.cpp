@@ -28,9 +28,9 @@ STABLE_TORCH_LIBRARY(gsample, m) {
       "bool wide_indices, SymInt? num_rows=None) -> "
       "(Tensor indptr, Tensor indices, Tensor perm)");
   m.def("check_csc(Tensor indptr, Tensor indices, SymInt num_rows) -> Tensor");
-  // Few edges, for vertex programs. `most`, int64 [1], is the largest degree, or
-  // -1 if a vertex is out of range. Edges from a vertex to itself are kept (`loops` 0),
-  // removed (1), or replaced by one for each vertex (2).
+  // Few edges, for vertex programs. `most`, int64 [1], is the largest degree,
+  // or -1 if a vertex is out of range. Edges from a vertex to itself are kept
+  // (`loops` 0), removed (1), or replaced by one for each vertex (2).
   m.def(
       "sort_edges(Tensor edge_index, SymInt num_rows, SymInt num_cols, "
       "int loops) -> (Tensor indptr, Tensor indices, Tensor edge_id, "

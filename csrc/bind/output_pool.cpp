@@ -64,7 +64,8 @@ class OutputPool {
       return;
     }
     while (idle_bytes_ + bytes > kMaxIdle)
-      free_aligned(remove(std::min_element(idle_.begin(), idle_.end(), is_older)));
+      free_aligned(
+          remove(std::min_element(idle_.begin(), idle_.end(), is_older)));
     try {
       idle_.emplace(bytes, Idle{block, ++releases_});
       idle_bytes_ += bytes;

@@ -95,10 +95,10 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> transpose_columns_op(
   }
   Tensor row_indptr = empty_vector(num_rows + 1, kInt);
   Tensor cols = empty_vector(size, kInt), ids = empty_vector(size, kInt);
-  const int64_t most = transpose_columns(
-      start, rows, id, num_cols, num_rows,
-      row_indptr.mutable_data_ptr<int32_t>(), cols.mutable_data_ptr<int32_t>(),
-      ids.mutable_data_ptr<int32_t>());
+  const int64_t most = transpose_columns(start, rows, id, num_cols, num_rows,
+                                         row_indptr.mutable_data_ptr<int32_t>(),
+                                         cols.mutable_data_ptr<int32_t>(),
+                                         ids.mutable_data_ptr<int32_t>());
   return {row_indptr, cols, ids, number(most)};
 }
 

@@ -119,8 +119,8 @@ bool open_kernel(int64_t descriptor, Kernel& kernel) {
   if (library == nullptr)
     return false;
   kernel.library.reset(library, close_library);
-  kernel.run = reinterpret_cast<KernelFunction>(
-      find_symbol(library, "gsample_kernel"));
+  kernel.run =
+      reinterpret_cast<KernelFunction>(find_symbol(library, "gsample_kernel"));
   return kernel.run != nullptr;
 }
 

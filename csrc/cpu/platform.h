@@ -1,6 +1,6 @@
-// What systems do differently: memory, threads, files and libraries. The library
-// runs on Linux. `make test-compile-other` compiles the paths of macOS and
-// Windows, which have not run; platform_windows.cpp has those of Windows.
+// What systems do differently: memory, threads, files and libraries. The
+// library runs on Linux. `make test-compile-other` compiles the paths of macOS
+// and Windows, which have not run; platform_windows.cpp has those of Windows.
 #pragma once
 
 #include <stddef.h>

@@ -1,5 +1,5 @@
-// The functions of platform.h on Windows: compiled by `make test-compile-other`,
-// and never run.
+// The functions of platform.h on Windows: compiled by `make
+// test-compile-other`, and never run.
 #if defined(_WIN32)
 
 #define NOMINMAX

@@ -87,10 +87,10 @@ int64_t transpose_columns(const int32_t* indptr,
   return most;
 }
 
-#define GSAMPLE_INSTANTIATE(input_t)                                      \
-  template int64_t count_edges(const Edges<input_t>&, int32_t*, float*);  \
-  template void place_edges(const Edges<input_t>&, const int32_t*,        \
-                            int32_t*, int32_t*);
+#define GSAMPLE_INSTANTIATE(input_t)                                         \
+  template int64_t count_edges(const Edges<input_t>&, int32_t*, float*);     \
+  template void place_edges(const Edges<input_t>&, const int32_t*, int32_t*, \
+                            int32_t*);
 GSAMPLE_INSTANTIATE(int32_t)
 GSAMPLE_INSTANTIATE(int64_t)
 #undef GSAMPLE_INSTANTIATE

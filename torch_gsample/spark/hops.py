@@ -195,7 +195,7 @@ def sample_counted(
         largest_column (int, optional): See above.
     """
     types, input_type = checked.types, checked.input_type
-    frames, place, num_seeds = checked.frames, F.col('position'), counted.count
+    frames, place, num_seeds = checked.frames, F.col('position'), counted.size
     seeds = checked.seeds.withColumns(
         {'batch': F.floor(place / batch_size), 'tree': place % batch_size}
     )

@@ -161,7 +161,7 @@ def sample_epochs(
         for epoch in range(epochs):
             own = checked(seeds(epoch) if callable(seeds) else seeds)
             counted = count_seeds(own, graph)
-            found = [counted.count, counted.digest]
+            found = [counted.size, counted.digest]
             job = _Epoch(folder / f'epoch-{epoch}', epoch, found)
             known = known or job.facts
             if job.is_done():

@@ -282,7 +282,7 @@ def _is_contiguous(batches: range) -> bool:
 class SeedCounts(NamedTuple):
     """The number of seeds, their largest id, and a hash of their rows."""
 
-    count: int
+    size: int
     largest: int
     digest: int
 

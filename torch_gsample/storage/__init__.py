@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from torch_gsample.storage.feature_file import FeatureFile
     from torch_gsample.storage.feature_store import DiskFeatureStore
     from torch_gsample.storage.graph import ChunkedGraph
-    from torch_gsample.storage.inference import infer
+    from torch_gsample.storage.inference.infer import infer
     from torch_gsample.storage.random_read import RandomReadSampler
     from torch_gsample.storage.read_model import DiskModel
     from torch_gsample.storage.row_source import RowSource

@@ -93,12 +93,11 @@ def draw_columns(
     replace, window = bool(options['replace']), options['time_window']
     if fanout >= 0:
         most = n * fanout if replace else min(n * fanout, most)
+    time = None if edge_time is None else frontier.time
+    columns = frontier.node, frontier.root, start, indptr, cum_weight
     tensors = [
         None if value is None else value.contiguous()
-        for value in (
-            *(frontier.node, frontier.root, start, indptr, cum_weight),
-            *(edge_time, frontier.time if edge_time is not None else None),
-        )
+        for value in columns + (edge_time, time)
     ]
     draw = _Draw(
         *(None if value is None else value.data_ptr() for value in tensors),
@@ -166,19 +165,25 @@ class Columns(ctypes.Structure):
 class _Draw(ctypes.Structure):
     """A draw at columns, as C functions receive it."""
 
-    _fields_ = tuple(
-        (name, ctypes.c_void_p)
-        for name in (
-            *('node', 'root', 'start', 'indptr', 'cum_weight'),
-            *('edge_time', 'column_time'),
-        )
-    ) + tuple(
-        (name, ctypes.c_void_p if name == 'key' else ctypes.c_int64)
-        for name in (
-            *('n', 'k', 'key', 'call_id', 'relation', 'replace', 'last'),
-            *('has_window', 'window', 'threads'),
-        )
-    )
+    _fields_ = [
+        ('node', ctypes.c_void_p),
+        ('root', ctypes.c_void_p),
+        ('start', ctypes.c_void_p),
+        ('indptr', ctypes.c_void_p),
+        ('cum_weight', ctypes.c_void_p),
+        ('edge_time', ctypes.c_void_p),
+        ('column_time', ctypes.c_void_p),
+        ('n', ctypes.c_int64),
+        ('k', ctypes.c_int64),
+        ('key', ctypes.c_void_p),
+        ('call_id', ctypes.c_int64),
+        ('relation', ctypes.c_int64),
+        ('replace', ctypes.c_int64),
+        ('last', ctypes.c_int64),
+        ('has_window', ctypes.c_int64),
+        ('window', ctypes.c_int64),
+        ('threads', ctypes.c_int64),
+    ]
 
 
 class RelationReader:

@@ -88,10 +88,9 @@ class Layout(CSC):
             indptr, indices, edge_id, most = _transpose(
                 self.indptr, self.indices, self.edge_id, self.num_rows
             )
+            size, most = self.num_cols, int(most)
             return kind(
-                *(indptr, indices, self.num_cols, edge_id),
-                checked=True,
-                most=int(most),
+                indptr, indices, size, edge_id, checked=True, most=most
             )
         vertices = torch.arange(
             self.num_cols, dtype=dtype, device=self.indptr.device

@@ -10,7 +10,8 @@ from torch_geometric.data import Data
 from torch_gsample import ops
 from torch_gsample.rng import make_key
 from torch_gsample.storage import ChunkedGraph
-from torch_gsample.storage.columns import draw_columns, pointers_of
+from torch_gsample.storage.columns import pointers_of
+from torch_gsample.storage.draw_columns import draw_columns
 from torch_gsample.storage.hops import Frontier
 from torch_gsample.storage.random_read import RandomReads
 

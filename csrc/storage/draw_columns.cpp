@@ -26,7 +26,7 @@ struct StoredColumns {
   }
 };
 
-// One draw of columns. The layout is that of `_Draw` in columns.py.
+// One draw of columns. The layout is that of `_Draw` in draw_columns.py.
 struct ColumnsDraw {
   const int64_t* node;         // [n] keys the draws
   const int64_t* root;         // [n] or null

@@ -319,10 +319,13 @@ def test_other_graphs_and_arguments_run_one_by_one():
 
 
 def test_failing_super_batches_run_one_by_one():
-    def program(A, seeds):  # distinct ids of one batch: -1 is none of a node
-        return A[:, seeds].individual_sample(2), (seeds - 1).unique()
+    def program(A, seeds):  # integers that are too far apart to be numbered
+        return A[:, seeds].individual_sample(2), (
+            seeds % 2 * -(2**63)
+        ).unique()
 
     function, A, seeds = super_batch(program, 4), graph(), batches([3, 4])
+    assert set((torch.cat(seeds) % 2).tolist()) == {0, 1}
     torch.manual_seed(4)
     want = [program(A, s) for s in seeds]
     torch.manual_seed(4)

@@ -18,12 +18,14 @@ from torch.utils._pytree import tree_iter, tree_map
 
 from tests.cuda.operands import without_keys
 from tests.ops.fake_cuda import kernels
+from torch_gsample.ops.matrix import mask_by_torch
 from torch_gsample.vertex.kernels.operator import run_fused
 from torch_gsample.vertex.kernels.products import run_outer, run_product
 from torch_gsample.vertex.kernels.relations import run_relations
 
 #: Operators that are made of others there.
 COMPOSED = {
+    'mask_columns': mask_by_torch,
     'vertex_unit': run_fused,
     'vertex_relations': run_relations,
     'product_by_type': run_product,

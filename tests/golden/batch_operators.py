@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from tests.golden.graphs import Graph
-from tests.golden.operators import KEYS, columns, seeds_of
+from tests.golden.graphs import Graph, columns
+from tests.golden.operators import KEYS, seeds_of
 from torch_gsample import CSC, ops
 from torch_gsample import Graph as SampledGraph
 

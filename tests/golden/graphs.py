@@ -5,6 +5,7 @@ Weights are small multiples of 1/8: their sums are exact in any order.
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -14,6 +15,7 @@ from torch_gsample import SparseSample
 
 #: In-degree of the hub.
 HUB = 100_000
+WIDE = torch.int64, torch.int64
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,3 +164,26 @@ def some_nodes(size: int, count: int, salt: int = 0) -> Tensor:
     nodes = mixed(size, 400 + salt, 1 << 30).argsort(stable=True)
     nodes = nodes[nodes != 7][: count - 1]
     return torch.cat([nodes, torch.tensor([min(7, size - 1)])])
+
+
+class Columns(NamedTuple):
+    """A relation, column by column; times ascend in each."""
+
+    indptr: Tensor
+    indices: Tensor
+    weight: Tensor
+    time: Tensor
+
+
+@lru_cache
+def columns(graph: Graph, i: int = 0, dtypes: Any = WIDE) -> Columns:
+    edges = graph.relations[i]
+    order = (edges.col * 64 + edges.time).argsort(stable=True)
+    count = edges.col.bincount(minlength=graph.sizes[edges.name[2]])
+    indptr = torch.cat([torch.zeros(1, dtype=torch.int64), count.cumsum(0)])
+    return Columns(
+        indptr.to(dtypes[0]),
+        edges.row[order].to(dtypes[1]),
+        edges.weight[order],
+        edges.time[order],
+    )

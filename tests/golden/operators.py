@@ -5,13 +5,12 @@ fields: a tensor for each relation or node type, hop by hop where there are
 hops. A homogeneous graph has one relation and one type.
 """
 
-from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from tests.golden.graphs import Graph, mixed, some_nodes
+from tests.golden.graphs import WIDE, Graph, columns, mixed, some_nodes
 from tests.ops.layers import sample_typed_layers
 from tests.ops.neighbors import sample_typed
 from torch_gsample import ops
@@ -19,30 +18,6 @@ from torch_gsample.rng import make_key
 
 KEY = make_key(3, 1, 4)
 KEYS = torch.cat([make_key(3, 1, batch) for batch in range(3)])
-WIDE = torch.int64, torch.int64
-
-
-class Columns(NamedTuple):
-    """A relation, column by column; times ascend in each."""
-
-    indptr: Tensor
-    indices: Tensor
-    weight: Tensor
-    time: Tensor
-
-
-@lru_cache
-def columns(graph: Graph, i: int = 0, dtypes: Any = WIDE) -> Columns:
-    edges = graph.relations[i]
-    order = (edges.col * 64 + edges.time).argsort(stable=True)
-    count = edges.col.bincount(minlength=graph.sizes[edges.name[2]])
-    indptr = torch.cat([torch.zeros(1, dtype=torch.int64), count.cumsum(0)])
-    return Columns(
-        indptr.to(dtypes[0]),
-        edges.row[order].to(dtypes[1]),
-        edges.weight[order],
-        edges.time[order],
-    )
 
 
 def cumulated(graph: Graph, i: int = 0) -> Tensor:

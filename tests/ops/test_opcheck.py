@@ -18,6 +18,7 @@ from torch_gsample.testing import INDEX_DTYPES, small_graph, to_dtypes
 from torch_gsample.vertex.kernels.relations import Level
 
 G = small_graph('random')
+ENDS = torch.stack([G.indices, G.col()])
 STAR = small_graph('star')
 KEY = make_key(3, 1, 4)
 SEEDS = torch.tensor([3, 39, 3])
@@ -66,10 +67,7 @@ SAMPLES = {
         ((G.indices.int(), G.col().int(), 40, True, False), {}),
         ((NONE, NONE, 0, True, True), {}),
     ],
-    'sort_edges': [
-        ((torch.stack([G.indices, G.col()]), 40, 40, loops), {})
-        for loops in range(3)
-    ]
+    'sort_edges': [((ENDS, 40, 40, loops), {}) for loops in range(3)]
     + [((torch.zeros(2, 0).int(), 2, 0, 2), {})],
     'transpose_columns': [((G.indptr.int(), G.indices.int(), None, 40), {})],
     'check_csc': [

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from torch_gsample.storage.blocks import BlockCache
+from torch_gsample.storage.block_cache import BlockCache
 from torch_gsample.storage.crc32c import BLOCK
 
 

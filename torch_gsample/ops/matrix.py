@@ -98,8 +98,7 @@ def _(indptr, mask):
 def mask_by_torch(indptr: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     """Computes :func:`mask_columns` by operators of torch, as on CUDA."""
     edge = mask.nonzero().view(-1)
-    start = indptr.to(edge.device, torch.int64)  # or in pinned memory
-    return torch.searchsorted(edge, start).to(indptr.dtype), edge
+    return torch.searchsorted(edge, indptr.long()).to(indptr.dtype), edge
 
 
 torch.library.impl('gsample::mask_columns', 'cuda')(mask_by_torch)

@@ -12,7 +12,8 @@
 
 namespace gsample {
 
-// The cached blocks of a file. The layout is that of `_Blocks` in block_cache.py.
+// The cached blocks of a file. The layout is that of `_Blocks` in
+// block_cache.py.
 struct CachedBlocks {
   const int32_t* slot;  // [num_blocks] the slot of each block + 1, or 0
   int64_t num_blocks;

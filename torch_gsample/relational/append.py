@@ -164,7 +164,7 @@ def _stage(old: TableFolder, source: Source) -> Staged:
             source, name, plain, 0, old.values[name].categories
         )
         values[name].skipped = dict(old.values[name].skipped)
-    take_times(keys)
+    take_times('append_tables', keys)
     return Staged(source, old.schema, keys, values, old.time_kind)
 
 

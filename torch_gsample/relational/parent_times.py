@@ -7,10 +7,11 @@ from typing import Any
 from torch_gsample.relational.keys import KeyTable
 
 
-def take_times(tables: dict[str, KeyTable]) -> None:
+def take_times(op: str, tables: dict[str, KeyTable]) -> None:
     """Gives rows the times of the rows that they refer to.
 
     Args:
+        op (str): The function that reads them, for messages.
         tables (Dict[str, KeyTable]): All tables.
 
     Raises:
@@ -27,14 +28,14 @@ def take_times(tables: dict[str, KeyTable]) -> None:
             ends = [n for n, (_, to) in waiting.items() if to not in waiting]
             name = (ends or [*waiting])[0]
             raise ValueError(
-                f"from_tables: 'time_from' of table {name!r} must refer to a "
+                f"{op}: 'time_from' of table {name!r} must refer to a "
                 'table with times, and not in a circle (got '
                 f'{waiting[name][1]!r})'
             )
         for name in ready:
             number, other = waiting.pop(name)
             tables[name].take_times(number, tables[other])
-            _warn_of_dangling(tables[name], number, tables[other])
+            _warn_of_dangling(op, tables[name], number, tables[other])
 
 
 def warn_of_untimed(tables: dict[str, KeyTable]) -> None:
@@ -52,7 +53,9 @@ def warn_of_untimed(tables: dict[str, KeyTable]) -> None:
                 break
 
 
-def _warn_of_dangling(table: KeyTable, number: int, parent: KeyTable) -> None:
+def _warn_of_dangling(
+    op: str, table: KeyTable, number: int, parent: KeyTable
+) -> None:
     """Warns of rows without a time, as they refer to no row."""
     query = table.dangling(number, parent)
     count = _number(table, f'SELECT count(*) FROM ({query})')
@@ -60,7 +63,7 @@ def _warn_of_dangling(table: KeyTable, number: int, parent: KeyTable) -> None:
         found = table.report(number, parent, count, 0)['example']
         key = _names(table.schema.foreign_keys[number].columns)
         _warn(
-            f"from_tables: 'time_from' of table {table.table!r} must refer to "
+            f"{op}: 'time_from' of table {table.table!r} must refer to "
             f'rows: {count} of its {table.num_rows} rows are never visible, '
             f'because their {key} refers to none (first {found["value"]} in '
             f'row {found["row"]})'

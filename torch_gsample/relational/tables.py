@@ -247,7 +247,7 @@ class Staged:
             keys[name] = KeyTable(source, name, table, own, times.get(name))
             plain = plain_columns(table, own)
             values[name] = ValueReader(source, name, plain, max_categories)
-        take_times(keys)
+        take_times('from_tables', keys)
         warn_of_untimed(keys)
         kind = kind_of(times) or ('naive' if times else None)
         return cls(source, schema, keys, values, kind)

@@ -36,7 +36,7 @@ from tests.cuda.processes import (  # noqa: E402
 
 PYTHON = sys.executable
 LOAD = """
-import torch, torch_gsample
+import torch, torch_gsample.ops
 print(torch.__version__, torch.version.cuda, torch_gsample.__file__)
 has = torch._C._dispatch_has_kernel_for_dispatch_key
 assert has('gsample::sample_neighbors', 'CUDA'), 'it was built without CUDA'

@@ -3,10 +3,13 @@
 import functools
 import json
 import os
+import re
+import subprocess
 import sys
 import time
 
 import pytest
+import torch
 
 from tests.cuda import on_gpu, processes
 from tests.cuda.processes import Stage, clean_environment, run_tests
@@ -100,6 +103,17 @@ def test_no_sanitizer_is_loaded_before_cuda(monkeypatch):
     assert 'LD_PRELOAD' not in environment
     assert environment['GSAMPLE_TEST_GPU'] == '1'
     assert environment['PYTHONPATH'].split(os.pathsep)[0] == str(on_gpu.TOP)
+
+
+def test_the_extension_loads_up_to_the_first_call_of_cuda():
+    command = [sys.executable, '-c', on_gpu.LOAD]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.stdout.startswith(torch.__version__)
+    if not torch.cuda.is_available():
+        assert re.search(
+            'built without CUDA|not compiled with CUDA|no NVIDIA driver',
+            done.stderr,
+        ), done.stderr
 
 
 def test_cases_of_a_first_look_run_on_the_cpu(monkeypatch, tmp_path):

@@ -1,5 +1,6 @@
 """Errors of graphs on a GPU and of padded samples, which need none."""
 
+import sys
 from unittest import mock
 
 import torch
@@ -22,12 +23,17 @@ def on_cpu(size):
     return torch.zeros(size, dtype=torch.int64)
 
 
+def module(name):
+    """A module of `ops`: the function of its name hides it in Python 3.10."""
+    return sys.modules[f'torch_gsample.ops.{name}']
+
+
 def sample(indptr, indices, seeds, built=True):
     """Errors of arguments that the operator of a build refuses."""
     refused = mock.Mock(side_effect=RuntimeError('refused'))
     with (
         kernels(built),
-        mock.patch('torch_gsample.ops.sample_neighbors._operator', refused),
+        mock.patch.object(module('sample_neighbors'), '_operator', refused),
     ):
         sample_one(indptr, indices, seeds, [1], key=make_key(0))
 
@@ -37,7 +43,7 @@ def layers(indptr, indices, seeds):
     refused = mock.Mock(side_effect=RuntimeError('refused'))
     with (
         kernels(),
-        mock.patch('torch_gsample.ops.sample_layers._operator', refused),
+        mock.patch.object(module('sample_layers'), '_operator', refused),
     ):
         sample_typed_layers(
             *[[indptr], [indices], [(0, 0)], [3], [seeds], [[1]]],

@@ -249,7 +249,8 @@ def test_rows_are_found_in_any_order(tmp_path):
             assert torch.equal(x, data.x[some[i]])
             reads.append(store.files[None, 'x'].stats()['rows'])
     assert reads[-1] == 0  # all were packed
-    with warnings.catch_warnings(action='error'):
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
         again = store[None, 'x', some[1]]  # its packed rows are freed
     assert torch.equal(again, data.x[some[1]])
 

@@ -9,6 +9,7 @@ import os
 import random
 import re
 import shutil
+from pathlib import Path
 
 import pytest
 import torch
@@ -59,7 +60,7 @@ def left(request, tmp_path):
     def stop():
         net, calls = model(), [0]
 
-        def end(*_):
+        def end(*_, **options):
             calls[0] += 1
             if calls[0] > count:
                 os._exit(3)
@@ -67,7 +68,7 @@ def left(request, tmp_path):
         if layer < 2:
             net.convs[layer].register_forward_hook(end)
         else:  # the link of the result is made, the folder is not removed
-            os.unlink = end
+            Path.unlink = end
         call(tmp_path, net)
 
     assert os.waitstatus_to_exitcode(in_a_fork(stop)) == 3

@@ -58,9 +58,6 @@ class TensorFrames:
         self.col_stats = {
             table: _stats(values) for table, values in tables.values.items()
         }
-        #: The attributes of a frame of each table, which PyTorch Frame has
-        #: checked: those of later batches differ in their rows only.
-        self._checked: dict[str, dict[str, Any]] = {}
 
     def __call__(self, batch: HeteroData) -> HeteroData:
         """Returns a batch with ``tf`` for each table."""
@@ -68,7 +65,7 @@ class TensorFrames:
             parts = {kind: store.get(kind) for kind in self._kinds}
             for kind in parts:
                 _remove(store, kind)
-            store['tf'] = self.frame(store._key, parts)
+            store.tf = self.frame(store._key, parts)
         for store in batch.edge_stores:
             _remove(store, 'time')
         return batch
@@ -89,16 +86,7 @@ class TensorFrames:
             if stype in names:
                 assert part is not None
                 out[stype] = calendar(part) if kind == 'stamp' else part
-        frame = _import_frame().TensorFrame
-        checked = self._checked.get(table)
-        if checked is None or out.keys() != names.keys():
-            made = frame(out, names, num_rows=count)
-            if '_num_rows' in vars(made):
-                self._checked[table] = vars(made).copy()
-            return made
-        made = object.__new__(frame)
-        vars(made).update(checked, feat_dict=out, _num_rows=count)
-        return made
+        return _import_frame().TensorFrame(out, names, num_rows=count)
 
 
 def _remove(store: Any, key: str) -> None:

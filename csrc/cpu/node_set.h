@@ -1,6 +1,7 @@
 // The nodes of one type that hops sample, numbered by first occurrence.
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "buffer.h"
@@ -124,19 +125,13 @@ class NodeSet {
   // Adds the columns, each once.
   void add_columns() {
     const index_t* from = column();
-    const uint32_t* trees = by_tree_ ? column_tree() : nullptr;
     const int64_t n = num_columns;
     with_table([&](auto& table) {
-      const auto prefetch = [&](int64_t i) {
-        if (i < n)
-          table.prefetch(key(by_tree_ ? trees[i] : 0, from[i]));
-      };
       if (!by_tree_)
-        return add_run<false, false>(table, from, 0, n, 0, kNoNumbers,
-                                     prefetch);
+        return add_run<false, false>(table, from, 0, n, n, 0, kNoNumbers);
       for (int64_t i = 0; i < n; ++i)
-        add_run<true, false>(table, from, i, i + 1, trees[i], kNoNumbers,
-                             prefetch);
+        add_run<true, false>(table, from, i, i + 1, i + 1, column_tree()[i],
+                             kNoNumbers);
     });
   }
 
@@ -189,46 +184,40 @@ class NodeSet {
                 const ColumnRows<index_t>& rows,
                 number_t* number) {
     const int64_t* offset = rows.offset;
-    const int64_t first = offset[rows.begin], last = offset[rows.end];
+    const int64_t last = offset[rows.end];
     if (!by_tree_)
-      return add_run<false, numbered>(table, rows.row, first, last, 0, number,
-                                      [&](int64_t i) {
-                                        if (i < last)
-                                          table.prefetch(rows.row[i]);
-                                      });
-    int64_t column = rows.begin;  // of the row that is prefetched
-    const auto prefetch = [&](int64_t i) {
-      if (i >= last)
-        return;
-      while (offset[column + 1] <= i)
-        ++column;
-      table.prefetch(key(rows.tree[column], rows.row[i]));
-    };
-    for (int64_t i = rows.begin; i < rows.end; ++i)
-      add_run<true, numbered>(table, rows.row, offset[i], offset[i + 1],
-                              rows.tree[i], number, prefetch);
+      return add_run<false, numbered>(table, rows.row, offset[rows.begin], last,
+                                      last, 0, number);
+    int64_t next = offset[rows.begin], column = rows.begin;
+    for (int64_t i = rows.begin; i < rows.end; ++i) {
+      const int64_t end = offset[i + 1];
+      for (; next < std::min(offset[i] + kPrefetch, last); ++next) {
+        while (offset[column + 1] <= next)
+          ++column;
+        table.prefetch(key(rows.tree[column], rows.row[next]));
+      }
+      add_run<true, numbered>(table, rows.row, offset[i], end, end,
+                              rows.tree[i], number);
+      next = std::max(next, end);
+    }
   }
 
-  // Adds from[begin .. end), all of one tree; calls prefetch(i) for later rows.
-  // Branch-free.
-  template <bool in_tree,
-            bool numbered,
-            typename table_t,
-            typename number_t,
-            typename prefetch_t>
+  // Adds from[begin .. end), all of one tree. Branch-free.
+  template <bool in_tree, bool numbered, typename table_t, typename number_t>
   void add_run(table_t& table,
                const index_t* from,
                int64_t begin,
                int64_t end,
+               int64_t prefetch_end,
                uint32_t of_tree,
-               number_t* number,
-               const prefetch_t& prefetch) {
+               number_t* number) {
     const uint64_t first_key = key(of_tree, 0);
     index_t* nodes = node.data();
     uint32_t* trees = tree.data();
     uint32_t next = static_cast<uint32_t>(size);
     for (int64_t i = begin; i < end; ++i) {
-      prefetch(i + kPrefetch);
+      if (i + kPrefetch < prefetch_end)
+        table.prefetch(first_key + static_cast<uint64_t>(from[i + kPrefetch]));
       const index_t row = from[i];
       const uint32_t found =
           table.find_or_insert(first_key + static_cast<uint64_t>(row), next);

@@ -47,9 +47,10 @@ void select_frontier(const Relation<indptr_t, index_t>& relation,
                                static_cast<uint64_t>(node),
                                counter.weights(node, start, size),
                                edge + offset[i]};
-    if (length < 0)
+    if (length < 0) {
+      __builtin_prefetch(relation.indices + start);
       take_all(column, limit);
-    else
+    } else
       selector.add(column);
   }
   selector.flush();

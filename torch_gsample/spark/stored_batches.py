@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from torch_gsample.graph_types import GraphTypes
 from torch_gsample.spark.assemble import seeds_of
 from torch_gsample.spark.batch_types import BatchTypes
 from torch_gsample.spark.batches import SampledBatches, by_batch, seed_rows
@@ -19,7 +20,11 @@ from torch_gsample.spark.frames import DataFrame, F, map_arrow, pa
 from torch_gsample.spark.shard_files import segments
 from torch_gsample.spark.stored import opened
 from torch_gsample.storage.drawn import Drawn
-from torch_gsample.storage.hops import Frontier, sample_by_hops
+from torch_gsample.storage.hops import (
+    Frontier,
+    SampledHops,
+    sample_by_hops,
+)
 
 #: The numeric columns of a sampled edge.
 _EDGE = 'batch tree hop relation slot src id dst'.split()
@@ -106,37 +111,40 @@ class StoredSampling:
             )
             return Drawn.of_columns(*columns)
 
+        types = graph.sampler_graph()
         own = facts['nodes'][facts['input_type']]
         out = sample_by_hops(
-            graph.sampler_graph(),
+            types,
             {own: seeds['dst']},
             {own: seeds['src']} if facts['timed'] else None,
             self.fanouts,
             options,
             draw,
         )
-        return _lists(out, facts)
+        return _lists(out, types, facts)
 
 
-def _lists(out: Any, facts: Mapping[str, Any]) -> dict[str, Tensor]:
-    """The lists of numbers of a sampler's output."""
+def _lists(
+    out: SampledHops, types: GraphTypes, facts: Mapping[str, Any]
+) -> dict[str, Tensor]:
+    """The lists of numbers of a sample, in the order of the index."""
     lists = {}
-
-    def add(name: str, values: Any, key: Any) -> None:
-        value = values if key is None else values[key]
-        lists[name] = torch.as_tensor(value, dtype=torch.int64)
-
-    for t, key in enumerate(facts['nodes']):
-        add(f'node_{t}', out.node, key)
-        add(f'num_nodes_{t}', out.num_sampled_nodes, key)
-        if facts['disjoint']:
-            add(f'tree_{t}', out.batch, key)
-    for r, key in enumerate(facts['edges']):
-        key = None if key is None else tuple(key)
-        add(f'row_{r}', out.row, key)
-        add(f'col_{r}', out.col, key)
-        add(f'edge_{r}', out.edge, key)
-        add(f'num_edges_{r}', out.num_sampled_edges, key)
+    for t, name in enumerate(facts['nodes']):
+        at = types.node_types.index(name)
+        lists[f'node_{t}'] = out.node[at]
+        lists[f'num_nodes_{t}'] = torch.tensor(
+            out.num_nodes[at], dtype=torch.int64
+        )
+        if out.batch is not None:
+            lists[f'tree_{t}'] = out.batch[at]
+    for r, name in enumerate(facts['edges']):
+        at = types.edge_types.index(None if name is None else tuple(name))
+        lists[f'row_{r}'] = out.row[at]
+        lists[f'col_{r}'] = out.col[at]
+        lists[f'edge_{r}'] = out.edge[at]
+        lists[f'num_edges_{r}'] = torch.tensor(
+            out.num_edges[at], dtype=torch.int64
+        )
     return lists
 
 

@@ -12,7 +12,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from torch_gsample.graph_types import GraphTypes
 from torch_gsample.spark.assemble import seeds_of
 from torch_gsample.spark.batch_types import BatchTypes
 from torch_gsample.spark.batches import SampledBatches, by_batch, seed_rows
@@ -25,6 +24,7 @@ from torch_gsample.storage.hops import (
     SampledHops,
     sample_by_hops,
 )
+from torch_gsample.storage.stored_graph import StoredGraph
 
 #: The numeric columns of a sampled edge.
 _EDGE = 'batch tree hop relation slot src id dst'.split()
@@ -111,26 +111,27 @@ class StoredSampling:
             )
             return Drawn.of_columns(*columns)
 
-        types = graph.sampler_graph()
         own = facts['nodes'][facts['input_type']]
         out = sample_by_hops(
-            types,
+            graph.sampler_graph(),
             {own: seeds['dst']},
             {own: seeds['src']} if facts['timed'] else None,
             self.fanouts,
             options,
             draw,
         )
-        return _lists(out, types, facts)
+        return _lists(out, graph, facts)
 
 
 def _lists(
-    out: SampledHops, types: GraphTypes, facts: Mapping[str, Any]
+    out: SampledHops, graph: StoredGraph, facts: Mapping[str, Any]
 ) -> dict[str, Tensor]:
     """The lists of numbers of a sample, in the order of the index."""
     lists = {}
+    node_types = graph.meta.node_types
+    edge_types = [r.edge_type for r in graph.meta.relations]
     for t, name in enumerate(facts['nodes']):
-        at = types.node_types.index(name)
+        at = node_types.index(name)
         lists[f'node_{t}'] = out.node[at]
         lists[f'num_nodes_{t}'] = torch.tensor(
             out.num_nodes[at], dtype=torch.int64
@@ -138,7 +139,7 @@ def _lists(
         if out.batch is not None:
             lists[f'tree_{t}'] = out.batch[at]
     for r, name in enumerate(facts['edges']):
-        at = types.edge_types.index(None if name is None else tuple(name))
+        at = edge_types.index(None if name is None else tuple(name))
         lists[f'row_{r}'] = out.row[at]
         lists[f'col_{r}'] = out.col[at]
         lists[f'edge_{r}'] = out.edge[at]

@@ -1,21 +1,12 @@
-"""Errors of captures, which tell who failed, and conditions on sizes."""
+"""Errors of captures, whose messages depend on who failed."""
 
-from torch._dynamo.exc import (
+from torch._dynamo.exc import (  # noqa: F401  (for the compiler)
     BackendCompilerFailed,
     FailOnRecompileLimitHit,
     TorchDynamoException,
     TorchRuntimeError,
 )
-from torch.fx.experimental.symbolic_shapes import (
+from torch.fx.experimental.symbolic_shapes import (  # noqa: F401
     GuardOnDataDependentSymNode,
     guard_or_false,
 )
-
-__all__ = [
-    'BackendCompilerFailed',
-    'FailOnRecompileLimitHit',
-    'GuardOnDataDependentSymNode',
-    'TorchDynamoException',
-    'TorchRuntimeError',
-    'guard_or_false',
-]

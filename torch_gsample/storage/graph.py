@@ -36,7 +36,7 @@ class ChunkedGraph(StoredGraph, Matrices, GraphStore):
             not one of these.
 
     Example:
-        >>> import tempfile
+        >>> import tempfile, torch
         >>> edge_index = torch.tensor([[1, 2, 2], [0, 0, 1]])
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     path = Path(folder) / 'graph'

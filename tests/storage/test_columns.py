@@ -13,7 +13,7 @@ from torch_gsample.storage import ChunkedGraph
 from torch_gsample.storage.columns import pointers_of
 from torch_gsample.storage.draw_columns import draw_columns
 from torch_gsample.storage.hops import Frontier
-from torch_gsample.storage.random_read import RandomReads
+from torch_gsample.storage.random_reads import RandomReads
 
 NODES = 60
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from torch_gsample.torch_private import (
+from torch_gsample.torch_private.errors import (
     FailOnRecompileLimitHit,
     TorchDynamoException,
 )

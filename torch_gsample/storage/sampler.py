@@ -22,7 +22,7 @@ from torch_gsample.samplers.neighbor.node_wise import (
     NumNeighborsType,
 )
 from torch_gsample.samplers.neighbor.time_interval import TimeInterval
-from torch_gsample.samplers.output.pyg import to_sampler_output
+from torch_gsample.samplers.output.pyg import output_of, to_sampler_output
 from torch_gsample.storage.graph import ChunkedGraph
 from torch_gsample.storage.hops import Draw, sample_by_hops
 
@@ -55,9 +55,10 @@ class DiskNeighborhood:
         }
         if seed_time is None or sampler.interval.bound != 'edge':
             self.draw = sampler.begin_batch(fanouts, options)
-            return sample_by_hops(
+            found = sample_by_hops(
                 graph, seeds, seed_time, fanouts, options, self.draw
             )
+            return output_of(graph, *found)
         none = torch.empty(0, dtype=torch.int64)
         nodes = [
             node_ids('NeighborSampler', 'seeds', seeds.get(t, none), count)

@@ -9,6 +9,7 @@ from typing_extensions import Unpack
 
 from torch_gsample.locks import new_lock
 from torch_gsample.memory import bytes_of
+from torch_gsample.ops import Sample
 from torch_gsample.options import (
     DiskOptions,
     TimeBound,
@@ -24,6 +25,7 @@ from torch_gsample.storage.drawn import Drawn
 from torch_gsample.storage.graph import ChunkedGraph
 from torch_gsample.storage.hops import Draw, Frontier
 from torch_gsample.storage.reading import ENGINES
+from torch_gsample.storage.sample_cached import CachedHops
 from torch_gsample.storage.sampler import DiskSampler
 from torch_gsample.storage.segments import Appended
 
@@ -47,6 +49,7 @@ class RandomReads:
         self._process = -1
         self._blocks: list[BlockReader] = []
         self._readers: list[RelationReader] = []
+        self._hops: CachedHops | None = None
 
     def readers(self) -> list[RelationReader]:
         """Returns a reader for each relation.
@@ -82,7 +85,15 @@ class RandomReads:
                     graph.meta.relations, self._blocks, appended, strict=True
                 )
             ]
+            whole = not graph.segments.edges
+            types = graph.sampler_graph()
+            self._hops = CachedHops(types, self._readers) if whole else None
             self._process = os.getpid()
+
+    def cached_hops(self) -> CachedHops | None:
+        """Returns what samples cached blocks, unless edges were appended."""
+        self.readers()
+        return self._hops
 
     def files(self) -> list[BlockReader]:
         """Returns the block reader of each relation."""
@@ -104,6 +115,7 @@ class RandomReads:
 
     def __getstate__(self) -> dict[str, Any]:
         kept = {'_process': -1, '_blocks': [], '_readers': []}
+        kept['_hops'] = None
         return {**self.__dict__, **kept}
 
 
@@ -198,6 +210,21 @@ class RandomReadSampler(DiskSampler):
             return Drawn.of_columns(*columns)
 
         return draw
+
+    def sample_cached(
+        self,
+        seeds: list[Tensor],
+        seed_time: list[Tensor] | None,
+        fanouts: list[list[int]],
+        options: dict[str, Any],
+    ) -> Sample | None:
+        """Samples a batch of which all blocks are cached."""
+        hops = self._reads.cached_hops()
+        if hops is None:
+            return None
+        return hops.sample(
+            seeds, seed_time, fanouts, options, self.use_weights
+        )
 
     def select_edges(
         self, fanouts: list[list[int]], options: dict[str, Any]

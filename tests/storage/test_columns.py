@@ -69,6 +69,22 @@ def test_bounds_items_and_ranges_equal_plain_loops(
         assert torch.equal(found, want)
 
 
+def test_ranges_cross_blocks_that_are_apart_in_the_cache(tmp_path, columns):
+    row, col, weight = columns
+    edges = Data(
+        edge_index=torch.stack([row, col]), weight=weight, num_nodes=NODES
+    )
+    graph = ChunkedGraph.write(
+        tmp_path / 'graph', edges, weight_attr='weight', chunk_bytes=1 << 16
+    )
+    reader = reader_of(graph, 1 << 20)
+    for position in range(len(row) - 1, -1, -256):  # the last block first
+        reader.items('weight', torch.tensor([position]))
+    start, indptr = torch.tensor([0]), torch.tensor([0, len(row)])
+    for _ in range(2):  # the blocks of the first edges are read at first
+        assert torch.equal(reader.ranges('weight', start, indptr), weight)
+
+
 def test_no_nodes_have_no_edges(graph):
     reader, none = reader_of(graph, 1 << 20), torch.tensor([]).long()
     start, indptr = reader.columns(none)

@@ -7,6 +7,7 @@ from torch_geometric.sampler.base import SubgraphType
 from typing_extensions import Unpack
 
 from torch_gsample.memory import bytes_of
+from torch_gsample.ops import Sample
 from torch_gsample.options import (
     DiskOptions,
     TimeBound,
@@ -115,6 +116,21 @@ class RandomReadSampler(DiskSampler):
             return Drawn.of_columns(*columns)
 
         return draw
+
+    def sample_cached(
+        self,
+        seeds: list[Tensor],
+        seed_time: list[Tensor] | None,
+        fanouts: list[list[int]],
+        options: dict[str, Any],
+    ) -> Sample | None:
+        """Samples a batch of which all blocks are cached."""
+        hops = self._reads.cached_hops()
+        if hops is None:
+            return None
+        return hops.sample(
+            seeds, seed_time, fanouts, options, self.use_weights
+        )
 
     def select_edges(
         self, fanouts: list[list[int]], options: dict[str, Any]

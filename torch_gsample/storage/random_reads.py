@@ -6,6 +6,7 @@ from typing import Any
 from torch_gsample.locks import new_lock
 from torch_gsample.storage.blocks import BlockReader
 from torch_gsample.storage.columns import RelationReader
+from torch_gsample.storage.sample_cached import CachedHops
 from torch_gsample.storage.segments import Appended
 from torch_gsample.storage.stored_graph import StoredGraph
 
@@ -29,6 +30,7 @@ class RandomReads:
         self._process = -1
         self._blocks: list[BlockReader] = []
         self._readers: list[RelationReader] = []
+        self._hops: CachedHops | None = None
 
     def readers(self) -> list[RelationReader]:
         """Returns a reader for each relation.
@@ -64,7 +66,15 @@ class RandomReads:
                     graph.meta.relations, self._blocks, appended, strict=True
                 )
             ]
+            whole = not graph.segments.edges
+            types = graph.sampler_graph()
+            self._hops = CachedHops(types, self._readers) if whole else None
             self._process = os.getpid()
+
+    def cached_hops(self) -> CachedHops | None:
+        """Returns what samples cached blocks, unless edges were appended."""
+        self.readers()
+        return self._hops
 
     def files(self) -> list[BlockReader]:
         """Returns the block reader of each relation."""
@@ -86,4 +96,5 @@ class RandomReads:
 
     def __getstate__(self) -> dict[str, Any]:
         kept = {'_process': -1, '_blocks': [], '_readers': []}
+        kept['_hops'] = None
         return {**self.__dict__, **kept}

@@ -1,8 +1,8 @@
 """A pytest plugin that runs PyG's own tests of layers on fused ones.
 
-``python -m pytest -p tests.fusion.pyg_suite PYG/test/nn/conv``, where ``PYG``
-is a checkout of the installed release: each layer that a test calls or traces
-is fused before. ``docs/fused_layers.md`` lists what fails.
+``python -m pytest -p tests.fusion.pyg_suite PYG/test/nn``, where ``PYG`` is a
+checkout of the installed release: each layer or model that a test calls or
+traces is fused before. ``docs/fused_layers.md`` lists what fails.
 """
 
 import functools

@@ -118,7 +118,7 @@ def test_all_results_and_their_gradients_are_fused(name):
     assert capture.is_fused, capture.reason
 
 
-@pytest.mark.parametrize('nodes, edges', [(12, 12), (W, 30), (4, 30)])
+@pytest.mark.parametrize(('nodes', 'edges'), [(12, 12), (W, 30), (4, 30)])
 @pytest.mark.parametrize('name', LAYERS)
 def test_as_many_vertices_as_edges_or_features(name, nodes, edges):
     compared(name, nodes, edges)

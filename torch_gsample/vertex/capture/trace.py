@@ -105,7 +105,7 @@ def _results(method: str, out: Any) -> Any:
     )
     if len(nodes) < len(found) or not kinds <= allowed or not is_float:
         raise NotCaptured(f'its result has no {rows}')
-    return type(found)(nodes)
+    return tuple(nodes) if type(out) is tuple else nodes
 
 
 def _symbols(

@@ -53,7 +53,7 @@ void select_frontier(const Relation<indptr_t, index_t>& relation,
                                counter.weights(i, node, start, size),
                                edge + offset[i]};
     if (length < 0) {
-      __builtin_prefetch(relation.indices + start);
+      prefetch_item(relation.indices, start);
       take_all(column, limit);
     } else
       selector.add(column);

@@ -1,6 +1,7 @@
 """Reads PyG's data as a :class:`~torch_gsample.graph.Graph`."""
 
 from dataclasses import dataclass
+from numbers import Integral
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -22,6 +23,7 @@ from torch_geometric.typing import EdgeType, NodeType
 from torch_gsample.adjacency import Adjacency, naming_edges, read_adjacency
 from torch_gsample.graph import Graph
 from torch_gsample.graph_types import GraphTypes
+from torch_gsample.ops._check import check_tensor
 
 GraphData: TypeAlias = Data | HeteroData | tuple[FeatureStore, GraphStore]
 
@@ -98,6 +100,11 @@ def read_graph(
             raise ValueError(
                 f'{name}: the number of nodes of '
                 f"{node_type or 'the graph'!r} is unknown: set 'num_nodes'"
+            )
+        if not isinstance(size, (Integral, Tensor)):
+            raise TypeError(
+                f"{name}: 'num_nodes' of {node_type or 'the graph'!r} must be "
+                f'an integer (got {size!r})'
             )
     adjacencies = {
         t: _adjacency(name, store, _name(t)) for t, store in stores.items()
@@ -357,11 +364,13 @@ def edge_attributes(
     else:
         values = _store_attributes(source, graph, name, edge_level=True)
     for edge_type, value in values.items():
+        check_tensor('NeighborSampler', name, value)
         num_edges = graph[edge_type].num_edges
         if value.size(0) != num_edges:
             raise ValueError(
-                f"'{name}' of {_name(edge_type)} must have {num_edges} "
-                f'elements, one for each edge (got {value.size(0)})'
+                f"NeighborSampler: '{name}' of {_name(edge_type)} must have "
+                f'{num_edges} elements, one for each edge (got '
+                f'{value.size(0)})'
             )
     return values
 

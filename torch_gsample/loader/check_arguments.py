@@ -6,6 +6,7 @@ and value goes out.
 
 from typing import Any
 
+from torch import Generator
 from torch_geometric import sampler as pyg
 from torch_geometric.transforms import BaseTransform
 
@@ -42,6 +43,17 @@ def check_options(name: str, kwargs: dict[str, Any]) -> None:
     if integer(name, 'num_workers', workers) < 0:
         raise ValueError(
             f"{name}: 'num_workers' must not be negative (got {workers})"
+        )
+    ahead = kwargs.get('prefetch_factor')
+    if ahead is not None and integer(name, 'prefetch_factor', ahead) < 1:
+        raise ValueError(
+            f"{name}: 'prefetch_factor' must be positive (got {ahead})"
+        )
+    generator = kwargs.get('generator')
+    if not (generator is None or isinstance(generator, Generator)):
+        raise TypeError(
+            f"{name}: 'generator' must be a torch.Generator; 'seed' is a "
+            f'number (got {generator!r})'
         )
     for key in ('shuffle', 'drop_last'):
         if kwargs.get(key) is not None:

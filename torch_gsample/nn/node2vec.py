@@ -1,5 +1,7 @@
 """PyG's ``Node2Vec`` on our walks."""
 
+from numbers import Real
+
 import torch
 from torch import Tensor
 from torch_geometric.nn.models import Node2Vec as PyGNode2Vec
@@ -93,11 +95,16 @@ class Node2Vec(PyGNode2Vec):
         _check.count(name, 'walks_per_node', walks_per_node)
         _check.count(name, 'num_negative_samples', num_negative_samples)
         for parameter, value in (('p', p), ('q', q)):
+            if not isinstance(value, Real):
+                raise TypeError(
+                    f"{name}: '{parameter}' must be a number (got {value!r})"
+                )
             if not 0 < value < float('inf'):
                 raise ValueError(
                     f"{name}: '{parameter}' must be positive and finite "
                     f'(got {value})'
                 )
+        _check.check_tensor(name, 'edge_index', edge_index)
         self.num_nodes = maybe_num_nodes(edge_index, num_nodes)
         self.graph = SparseSample.from_edge_index(
             edge_index.cpu(),

@@ -1,6 +1,6 @@
 """A graph on disk: its contents and checks."""
 
-import os
+import inspect
 import warnings
 from contextlib import suppress
 from pathlib import Path
@@ -13,6 +13,8 @@ from torch_geometric.data import EdgeAttr, GraphStore
 from torch_geometric.data.graph_store import EdgeLayout
 
 from torch_gsample.graph_types import GraphTypes
+from torch_gsample.options import check_known
+from torch_gsample.path_argument import path_argument
 from torch_gsample.storage.as_matrices import Matrices
 from torch_gsample.storage.checked_blocks import checked_file
 from torch_gsample.storage.checksums import VERIFY, read_times
@@ -87,12 +89,8 @@ class ChunkedGraph(Matrices, GraphStore):
                 f"ChunkedGraph: 'verify' must be one of {VERIFY} (got "
                 f'{verify!r})'
             )
-        if not isinstance(path, (str, os.PathLike)):
-            raise TypeError(
-                "ChunkedGraph: 'path' must be the path of a graph's folder "
-                f'(got {type(path).__name__})'
-            )
-        self.path, self.direct = Path(path), direct
+        self.path = path_argument('ChunkedGraph', 'path', path)
+        self.direct = direct
         self._verify = verify
         try:
             read_whole(self.path, self._read)
@@ -145,6 +143,8 @@ class ChunkedGraph(Matrices, GraphStore):
         cls, path: str | Path, data: Any, **kwargs: Any
     ) -> 'ChunkedGraph':
         """Writes a graph; see :func:`write_graph` for its arguments."""
+        known = list(inspect.signature(write_graph).parameters)
+        check_known('ChunkedGraph.write', kwargs, known)
         if isinstance(data, ChunkedGraph):
             data = stored_source(data)
         write_graph(path, data, **kwargs)

@@ -29,6 +29,7 @@ from torch_gsample.options import (
 )
 from torch_gsample.placement import (
     GraphPlacement,
+    check_kind,
     read_device,
 )
 from torch_gsample.samplers.arguments import (
@@ -190,6 +191,7 @@ class NeighborSampler(DrawnNeighbors):
         self.interval = TimeInterval(time_bound, time_inclusive)
         check_count('num_threads', num_threads)
         check_count('cache_bytes', cache_bytes)
+        check_kind('NeighborSampler', graph_placement)
         where = read_device('NeighborSampler', device)
         self.subgraph_type = checked_subgraph_type(subgraph_type, directed)
         self.sample_direction = sample_direction

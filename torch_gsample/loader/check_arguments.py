@@ -4,6 +4,9 @@ The arguments of a loader come in; an error that names loader, argument, rule
 and value goes out.
 """
 
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from torch import Generator
@@ -69,6 +72,25 @@ def check_options(name: str, kwargs: dict[str, Any]) -> None:
                 f"{name}: '{key}' must be a transform, {value.__name__}(), "
                 f'not its class (got {value!r})'
             )
+
+
+@contextmanager
+def naming_options(name: str) -> Iterator[None]:
+    """Names the loader in errors of torch, such as 'timeout option should'.
+
+    Args:
+        name (str): The loader.
+
+    Raises:
+        ValueError: If options exclude each other, or a value is invalid.
+    """
+    try:
+        yield
+    except ValueError as error:
+        text, count = re.subn(r'^(\w+) option', r"'\1'", str(error))
+        if count:
+            raise ValueError(f'{name}: {text}') from None
+        raise
 
 
 def check_sampler(name: str, sampler: Any, method: str) -> None:

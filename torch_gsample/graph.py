@@ -271,7 +271,7 @@ class Graph(GraphTypes):
             columns.append(csc)
         return replace(self, columns=tuple(columns))
 
-    # Where it is #############################################################
+    # Placement ##############################################################
 
     @property
     def device(self) -> torch.device:

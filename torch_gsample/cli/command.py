@@ -82,7 +82,7 @@ _EXAMPLES = {
 }
 
 
-#: What is an error of a line: wrong input. CompileError is a RuntimeError.
+#: Errors that are shown in one line. CompileError is a RuntimeError.
 _ERRORS = (
     OSError,
     ValueError,

@@ -49,7 +49,7 @@ class DegreeCounts:
 
 @dataclass(frozen=True)
 class GraphProperties:
-    """What :func:`sample_quality` compares of a graph.
+    """The properties of a graph that :func:`sample_quality` compares.
 
     Edges are taken without direction, duplicates and self-loops for
     clustering and components, and without duplicates and self-loops for

@@ -116,7 +116,7 @@ class Node2Vec(PyGNode2Vec):
         self.seed = rng.draw_seed() if seed is None else seed
         rng.make_key(self.seed)  # checks the seed
         self._is_seeded = seed is not None
-        # What PyG's methods read.
+        # Attributes that PyG's methods read.
         self.EPS = 1e-15
         self.embedding_dim = embedding_dim
         self.walk_length = walk_length - 1

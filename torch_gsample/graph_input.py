@@ -1,7 +1,6 @@
 """Reads PyG's data as a :class:`~torch_gsample.graph.Graph`."""
 
 from dataclasses import dataclass
-from numbers import Integral
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -23,7 +22,6 @@ from torch_geometric.typing import EdgeType, NodeType
 from torch_gsample.adjacency import Adjacency, naming_edges, read_adjacency
 from torch_gsample.graph import Graph
 from torch_gsample.graph_types import GraphTypes
-from torch_gsample.ops._check import check_tensor
 
 GraphData: TypeAlias = Data | HeteroData | tuple[FeatureStore, GraphStore]
 
@@ -100,11 +98,6 @@ def read_graph(
             raise ValueError(
                 f'{name}: the number of nodes of '
                 f"{node_type or 'the graph'!r} is unknown: set 'num_nodes'"
-            )
-        if not isinstance(size, (Integral, Tensor)):
-            raise TypeError(
-                f"{name}: 'num_nodes' of {node_type or 'the graph'!r} must be "
-                f'an integer (got {size!r})'
             )
     adjacencies = {
         t: _adjacency(name, store, _name(t)) for t, store in stores.items()
@@ -348,10 +341,7 @@ def node_attributes(
 def edge_attributes(
     data: GraphData, graph: Graph, name: str
 ) -> dict[EdgeType | None, Tensor]:
-    """Returns the edge attribute ``name`` of each edge type that has it.
-
-    Values are in the order of the original edges.
-    """
+    """Returns an edge attribute of each type that has it, in edge order."""
     source = _as_data(data)
     values: dict[Any, Tensor]
     if isinstance(source, Data):
@@ -364,13 +354,12 @@ def edge_attributes(
     else:
         values = _store_attributes(source, graph, name, edge_level=True)
     for edge_type, value in values.items():
-        check_tensor('NeighborSampler', name, value)
-        num_edges = graph[edge_type].num_edges
-        if value.size(0) != num_edges:
+        size, num_edges = len(value), graph[edge_type].num_edges
+        if not isinstance(value, Tensor) or size != num_edges:
             raise ValueError(
-                f"NeighborSampler: '{name}' of {_name(edge_type)} must have "
-                f'{num_edges} elements, one for each edge (got '
-                f'{value.size(0)})'
+                f"NeighborSampler: '{name}' of {_name(edge_type)} must be a "
+                f'tensor of {num_edges} elements, one for each edge (got '
+                f'{type(value).__name__} of {size})'
             )
     return values
 

@@ -55,10 +55,11 @@ def _check_times(name: str, edge_label_time: Any, time_attr: Any) -> None:
 def _check_fanouts(name: str, num_neighbors: Any, sampler: Any) -> None:
     """Checks fan-outs that a loader and its sampler both have."""
     known = getattr(getattr(sampler, 'num_neighbors', None), 'values', None)
-    both = num_neighbors, known
-    if not all(isinstance(value, (list, tuple)) for value in both):
+    if not isinstance(known, (list, tuple)):
         return
-    if [*num_neighbors] != [*known]:
+    if isinstance(num_neighbors, (list, tuple)) and (
+        [*num_neighbors] != [*known]
+    ):
         raise ValueError(
             f"{name}: 'num_neighbors' must be that of the 'sampler', "
             f'{[*known]}, or not be given (got {num_neighbors})'

@@ -348,18 +348,20 @@ def edge_attributes(
         known = name in source and source.is_edge_attr(name)
         values = {None: source[name]} if known else {}
     elif isinstance(source, HeteroData):
-        values = {
-            t: store[name] for t, store in source.edge_items() if name in store
-        }
+        values = {t: s[name] for t, s in source.edge_items() if name in s}
     else:
         values = _store_attributes(source, graph, name, edge_level=True)
     for edge_type, value in values.items():
-        size, num_edges = len(value), graph[edge_type].num_edges
-        if not isinstance(value, Tensor) or size != num_edges:
+        num_edges = graph[edge_type].num_edges
+        if not isinstance(value, Tensor):
+            raise TypeError(
+                f"NeighborSampler: '{name}' must be a tensor (got "
+                f'{type(value).__name__})'
+            )
+        if len(value) != num_edges:
             raise ValueError(
-                f"NeighborSampler: '{name}' of {_name(edge_type)} must be a "
-                f'tensor of {num_edges} elements, one for each edge (got '
-                f'{type(value).__name__} of {size})'
+                f"NeighborSampler: '{name}' of {_name(edge_type)} must have "
+                f'{num_edges} elements, one for each edge (got {len(value)})'
             )
     return values
 

@@ -112,11 +112,7 @@ def is_readable(value: Tensor, device: torch.device) -> bool:
 
 
 def check_tensor(op: str, name: str, value: Any) -> None:
-    """Checks that an argument or an attribute is a tensor.
-
-    Raises:
-        TypeError: If it is anything else.
-    """
+    """Raises a TypeError if an argument or an attribute is no tensor."""
     if not isinstance(value, Tensor):
         raise TypeError(
             f"{op}: '{name}' must be a tensor (got {type(value).__name__})"

@@ -112,12 +112,7 @@ def write_graph(
             f"ChunkedGraph.write: 'alignment' must be a power of 2 from 512 "
             f'to 2^20 (got {alignment})'
         )
-    if isinstance(directories, (str, os.PathLike)):  # of letters
-        raise TypeError(
-            f"{name}: 'directories' must be a list of paths (got "
-            f'{directories!r})'
-        )
-    others = [path_argument(name, 'directories', d) for d in directories]
+    others = _read_directories(name, directories)
     if others and alignment < BLOCK:
         raise ValueError(
             f"ChunkedGraph.write: 'alignment' must be at least {BLOCK} for "
@@ -160,6 +155,15 @@ def write_graph(
         )
         _write_source(made, source, meta, chunk_bytes, progress)
         write_description(made, meta, path)
+
+
+def _read_directories(name: str, directories: Any) -> list[Path]:
+    if isinstance(directories, (str, os.PathLike)):  # of letters
+        raise TypeError(
+            f"{name}: 'directories' must be a list of paths (got "
+            f'{directories!r})'
+        )
+    return [path_argument(name, 'directories', d) for d in directories]
 
 
 def _check_num_nodes(name: str, num_nodes: Any) -> None:

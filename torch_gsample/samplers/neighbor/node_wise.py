@@ -27,11 +27,7 @@ from torch_gsample.options import (
     TrueNegatives,
     checked_names,
 )
-from torch_gsample.placement import (
-    GraphPlacement,
-    check_kind,
-    read_device,
-)
+from torch_gsample.placement import GraphPlacement, check_kind, read_device
 from torch_gsample.samplers.arguments import (
     by_type,
     check_choices,

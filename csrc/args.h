@@ -70,12 +70,17 @@ enum class Frontier {
 };
 
 template <typename indptr_t, typename index_t>
+class EdgeSource;  // cpu/edge_source.h
+
+template <typename indptr_t, typename index_t>
 struct NeighborSampleArgs {
   const Relation<indptr_t, index_t>* relations;  // [num_relations]
   const NodeType* types;                         // [num_types]
   int num_relations;
   int num_types;
   SampleOptions options;
+  // [num_relations], the edges on the CPU if they are not in arrays, else null
+  const EdgeSource<indptr_t, index_t>* const* sources;
 };
 
 // Columns of one relation, in each of which edges are selected independently.

@@ -236,6 +236,7 @@ ATTRIBUTES = {
     '_backward_pre_hooks': 'hooks of a layer see the sum of two products',
     '_collate_fn': 'to end workers that persist takes 5 seconds for each',
     '_compiled_call_impl': 'compiled models are fused, in vain',
+    '_dynamo_marked_constant': 'Dynamo traces what it is to call',
     '_dynamo_source': 'the seeds of a program are not found',
     '_expr': 'graphs of other sizes run what was exported for one',
     '_forward_hooks': 'hooks of a layer see the sum of two products',

@@ -6,6 +6,7 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 import torch_gsample.ops  # noqa: F401
 from torch_gsample import torch_private
+from torch_gsample.torch_private import direct, dynamo
 
 
 def test_operators_have_schemas():
@@ -73,13 +74,13 @@ def test_sizes_of_fake_tensors_are_unknown():
     mode = torch_private.FakeTensor.__init__.__globals__['FakeTensorMode']
     with mode(shape_env=ShapeEnv()):
         like = torch.empty(2)
-        size, other = map(torch_private.unknown_size, (like, like))
+        size, other = map(dynamo.unknown_size, (like, like))
         # Without a configuration flag, by the fake kernel of an operator.
         node = torch.ops.gsample.unique_nodes(like.long(), 4, False)[0]
-    assert torch_private.are_same(size, size + 0)
-    assert not torch_private.are_same(size, other)
+    assert dynamo.are_same(size, size + 0)
+    assert not dynamo.are_same(size, other)
     assert not isinstance(node.shape[0], int)
-    assert torch_private.unknown_size(torch.empty(2)) == 1
+    assert dynamo.unknown_size(torch.empty(2)) == 1
 
 
 def test_a_capture_can_go_on_at_unknown_lengths():
@@ -87,8 +88,8 @@ def test_a_capture_can_go_on_at_unknown_lengths():
 
     @torch.compiler.assume_constant_result
     def look(allowed):
-        torch_private.capture_unknown_lengths([eager] if allowed else [])
-        output = torch_private.dynamo.tls.current_tx.output
+        dynamo.capture_unknown_lengths([eager] if allowed else [])
+        output = dynamo.tls.current_tx.output
         seen.append(output.shape_env.settings)
         return True
 
@@ -109,15 +110,32 @@ def test_a_capture_can_go_on_at_unknown_lengths():
     assert not torch._dynamo.config.capture_dynamic_output_shape_ops
 
 
+def test_dynamo_calls_constant_results_while_it_captures():
+    seen = []
+
+    @torch_private.constant_result
+    def look():
+        seen.append(torch.compiler.is_dynamo_compiling())
+        return 2
+
+    def program(x):
+        return x * look()
+
+    fast = torch.compile(program, backend='eager', fullgraph=True)
+    for _ in range(2):
+        assert fast(torch.ones(1)).tolist() == [2]
+    assert seen == [False]  # traced, it would not be called at all
+
+
 def test_a_function_runs_only_as_it_was_compiled():
     def program(x, k):
         return x * k, torch.compiler.is_compiling()
 
-    copy = torch_private.own_copy(program)
+    copy = dynamo.own_copy(program)
     options = {'backend': 'eager', 'fullgraph': True, 'dynamic': False}
     fast = torch.compile(copy, **options)
     assert fast(torch.ones(2), 3)[1]
-    only = torch_private.only_as_compiled(fast)
+    only = dynamo.only_as_compiled(fast)
     for k, is_compiled in ((3, True), (4, False), (3, True)):
         out = only(torch.ones(2), k)
         assert out[0].tolist() == [k, k]
@@ -131,8 +149,8 @@ def test_captures_do_not_cache_fake_tensors():
         seen.append(torch._guards.detect_fake_mode().cache_enabled)
         return gm.forward
 
-    copy = torch_private.own_copy(lambda x: x + 1)
-    function = torch_private.Direct(torch.compile(copy, backend=look))
+    copy = dynamo.own_copy(lambda x: x + 1)
+    function = direct.Direct(torch.compile(copy, backend=look))
     with torch._dynamo.config.patch(fake_tensor_cache_enabled=True):
         assert function(torch.ones(2)).tolist() == [2, 2]
         assert torch._dynamo.config.fake_tensor_cache_enabled
@@ -158,15 +176,15 @@ def test_private_attributes_of_captured_programs_exist():
         return gm.forward
 
     def keep(guards):
-        chosen = torch_private.may_change(guards)
+        chosen = dynamo.may_change(guards)
         all_guards.extend(guards)
         kept.extend(g.name for g, c in zip(guards, chosen, strict=True) if c)
         return chosen
 
     layer, seeds = Layer(), torch.arange(3)
-    vars(seeds).update(torch_private.unknown_length())
+    vars(seeds).update(dynamo.unknown_length())
     fast = torch.compile(
-        torch_private.own_copy(layer.forward.__func__),
+        dynamo.own_copy(layer.forward.__func__),
         backend=look,
         fullgraph=True,
         options={'guard_filter_fn': keep},
@@ -174,14 +192,14 @@ def test_private_attributes_of_captured_programs_exist():
     fast(layer, seeds, torch.ones(1))
     [graph] = programs
     inputs = [node for node in graph.nodes if node.op == 'placeholder']
-    names = [torch_private.argument_of(node) for node in inputs]
+    names = [dynamo.argument_of(node) for node in inputs]
     assert {'seeds', 'values', None} <= {*names}
-    [buffer] = [n for n in inputs if torch_private.is_of_module(n)]
+    [buffer] = [n for n in inputs if dynamo.is_of_module(n)]
     assert buffer.meta['example_value'].shape == (3,)
     targets = {node.target for node in graph.nodes}
-    assert torch_private.SET_GRAD_ENABLED in targets
+    assert dynamo.SET_GRAD_ENABLED in targets
     called = [getattr(target, '__name__', '') for target in targets]
-    for start in (torch_private.ENTERS, torch_private.EXITS):
+    for start in (dynamo.ENTERS, dynamo.EXITS):
         assert any(name.startswith(start) for name in called)
     assert len(kept) < len(all_guards)
     assert 'seeds' in kept

@@ -6,6 +6,7 @@
 
 #include "../args.h"
 #include "../core/weighted.h"
+#include "edge_source.h"
 #include "prefetch.h"
 
 namespace gsample {
@@ -22,15 +23,34 @@ template <typename indptr_t, typename index_t>
 class ColumnCounter {
  public:
   using Edges = Relation<indptr_t, index_t>;
+  using Source = EdgeSource<indptr_t, index_t>;
 
-  ColumnCounter(const Edges& relation, const SampleOptions& options, int hop)
+  // The edges are those of `source`, unless it is null; if it has weights, the
+  // columns' are `weights` [n].
+  ColumnCounter(const Edges& relation,
+                const SampleOptions& options,
+                int hop,
+                const Source* source = nullptr,
+                const ColumnWeights<indptr_t>* weights = nullptr)
       : relation_(relation),
         options_(options),
-        fanout_(relation.fanouts[hop]) {}
+        fanout_(relation.fanouts[hop]),
+        source_(source),
+        weights_(weights) {}
+
+  bool is_weighted() const {
+    return weights_ != nullptr || relation_.cum_weight != nullptr;
+  }
+  bool is_timed() const {
+    return source_ != nullptr ? source_->is_timed()
+                              : relation_.edge_time != nullptr;
+  }
 
   // The start and length of the columns of `node` [n]. Returns false if a
   // column is out of bounds.
   bool find(const index_t* node, int64_t n, indptr_t* start, indptr_t* length) {
+    if (source_ != nullptr)
+      return source_->find(node, n, start, length);
     bool bad = false;
     for (int64_t i = 0; i < n; ++i) {
       __builtin_prefetch(relation_.indptr +
@@ -47,14 +67,27 @@ class ColumnCounter {
   }
 
   // Restricts to the edges of [time - window, time]. Columns are sorted by
-  // time.
-  void restrict(int64_t time, indptr_t* start, indptr_t* length) const {
+  // time. Returns false if times are missing.
+  bool restrict(int64_t time, indptr_t* start, indptr_t* length) const {
+    const bool has_window =
+        options_.has_window && time >= INT64_MIN + options_.window;
+    if (source_ != nullptr) {
+      indptr_t first = *start, last;
+      if (!source_->search(time, false, *start, *length, &last) ||
+          (has_window && !source_->search(time - options_.window, true, *start,
+                                          last - *start, &first)))
+        return false;
+      *start = first;
+      *length = last - first;
+      return true;
+    }
     const int64_t* first = relation_.edge_time + *start;
     const int64_t* last = std::upper_bound(first, first + *length, time);
-    if (options_.has_window && time >= INT64_MIN + options_.window)
+    if (has_window)
       first = std::lower_bound(first, last, time - options_.window);
     *start = static_cast<indptr_t>(first - relation_.edge_time);
     *length = static_cast<indptr_t>(last - first);
+    return true;
   }
 
   // The number of edges to select in each column. If that is all candidates (of
@@ -65,10 +98,10 @@ class ColumnCounter {
              indptr_t* length,
              int64_t* counts) const {
     // Without times no edge is the latest: edges are drawn.
-    const bool latest = options_.last && relation_.edge_time != nullptr;
+    const bool latest = options_.last && is_timed();
     for (int64_t i = 0; latest && i < n; ++i)
       keep_last(start + i, length + i);
-    if (relation_.cum_weight != nullptr)
+    if (is_weighted())
       return count_weighted(node, n, start, length, counts);
     for (int64_t i = 0; i < n; ++i) {  // branch-free
       const indptr_t degree = length[i];
@@ -78,7 +111,17 @@ class ColumnCounter {
     }
   }
 
-  CumulativeWeights weights(index_t node, indptr_t start, int64_t n) const {
+  // The weights of `n` edges from `start` on, of column i with this node.
+  CumulativeWeights weights(int64_t i,
+                            index_t node,
+                            indptr_t start,
+                            int64_t n) const {
+    if (weights_ != nullptr) {
+      const int64_t* cum = weights_[i].cum + (start - weights_[i].start);
+      const bool first = start == weights_[i].start;
+      return {cum, static_cast<uint64_t>(first ? 0 : cum[-1]),
+              static_cast<uint64_t>(n)};
+    }
     if (relation_.cum_weight == nullptr)
       return {nullptr, 0, static_cast<uint64_t>(n)};
     const bool first = start == relation_.indptr[node];
@@ -102,14 +145,13 @@ class ColumnCounter {
                       const indptr_t* start,
                       indptr_t* length,
                       int64_t* counts) const {
-    const int64_t* zeros = relation_.cum_weight + relation_.num_edges;
     for (int64_t i = 0; i < n; ++i) {
       const int64_t degree = length[i];
       bool all = fanout_ < 0 || (!options_.replace && degree <= fanout_);
       const int64_t enough = all ? degree : options_.replace ? 1 : fanout_ + 1;
       const int64_t positive =
-          has_zero_weight(zeros, node[i])
-              ? count_positive(weights(node[i], start[i], degree), enough)
+          has_zero(i, node[i])
+              ? count_positive(weights(i, node[i], start[i], degree), enough)
               : std::min(degree, enough);
       all |= !options_.replace && positive < enough;
       counts[i] = all ? positive : positive > 0 ? fanout_ : 0;
@@ -117,9 +159,17 @@ class ColumnCounter {
     }
   }
 
+  bool has_zero(int64_t i, index_t node) const {
+    if (weights_ != nullptr)
+      return weights_[i].has_zero;
+    return has_zero_weight(relation_.cum_weight + relation_.num_edges, node);
+  }
+
   const Edges& relation_;
   const SampleOptions& options_;
   int64_t fanout_;
+  const Source* source_;
+  const ColumnWeights<indptr_t>* weights_;
 };
 
 }  // namespace gsample

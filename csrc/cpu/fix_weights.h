@@ -3,9 +3,10 @@
 #pragma once
 
 #include <stdint.h>
+#include <string.h>
 
 #include <algorithm>
-#include <cmath>
+#include <limits>
 
 #include "../core/weighted.h"
 #include "draws.h"
@@ -45,26 +46,93 @@ void fix_weights(const weight_t* weight,
   fix_block(weight, n, shift, fixed);
 }
 
-// The largest of the weights and 0; -1 if one is negative or not finite.
+// Non-negative floats sort like their bits. Integer comparisons vectorise;
+// comparisons of floats that may be NaN do not.
 template <typename weight_t>
-inline __attribute__((always_inline)) double find_max(const weight_t* weight,
-                                                      int64_t n) {
-  constexpr int64_t kChains = 4;  // independent, so that none waits for another
-  double most[kChains] = {};
-  bool valid = true;
-  int64_t i = 0;
-  for (; i + kChains <= n; i += kChains)
-    for (int64_t j = 0; j < kChains; ++j) {
-      most[j] = std::max(most[j], static_cast<double>(weight[i + j]));
-      valid &= weight[i + j] >= 0;  // false for NaN
-    }
-  for (; i < n; ++i) {
-    most[0] = std::max(most[0], static_cast<double>(weight[i]));
-    valid &= weight[i] >= 0;
+struct Bits;
+template <>
+struct Bits<float> {
+  using type = int32_t;
+  static constexpr type kInfinity = 0x7F800000;
+};
+template <>
+struct Bits<double> {
+  using type = int64_t;
+  static constexpr type kInfinity = 0x7FF0000000000000;
+};
+
+template <typename weight_t>
+inline typename Bits<weight_t>::type bits_of(weight_t weight) {
+  typename Bits<weight_t>::type bits;
+  memcpy(&bits, &weight, sizeof(bits));
+  return bits;
+}
+
+struct WeightRange {
+  double most;  // the largest weight, or 0; -1 if one is negative or not finite
+  bool has_zero;
+};
+
+template <typename weight_t>
+inline __attribute__((always_inline)) WeightRange
+find_range(const weight_t* weight, int64_t n) {
+  using bits_t = typename Bits<weight_t>::type;
+  constexpr bits_t kNegativeZero = std::numeric_limits<bits_t>::min();
+  bits_t max_bits = 0, invalid = 0, zero = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const bits_t bits = bits_of(weight[i]);
+    const bits_t is_zero = -((bits == 0) | (bits == kNegativeZero));
+    zero |= is_zero;
+    invalid |= bits & ~is_zero;  // its sign
+    max_bits = std::max(max_bits, bits);
   }
-  const double found =
-      std::max(std::max(most[0], most[1]), std::max(most[2], most[3]));
-  return valid && std::isfinite(found) ? found : -1;
+  if (invalid < 0 || max_bits >= Bits<weight_t>::kInfinity)
+    return {-1, false};
+  weight_t most;
+  memcpy(&most, &max_bits, sizeof(most));
+  return {static_cast<double>(most), zero != 0};
+}
+
+#if defined(__x86_64__)
+template <typename weight_t>
+__attribute__((target("avx2"))) inline WeightRange find_range_avx2(
+    const weight_t* weight,
+    int64_t n) {
+  return find_range(weight, n);
+}
+#endif
+
+template <typename weight_t>
+WeightRange weight_range(const weight_t* weight, int64_t n) {
+#if defined(__x86_64__)
+  if (has_avx2())
+    return find_range_avx2(weight, n);
+#endif
+  return find_range(weight, n);
+}
+
+// Sums up the weights of a column in fixed point; `zero` is whether one is
+// zero. Returns false if one is negative or not finite.
+template <typename weight_t>
+bool cumulate_column(const weight_t* weight,
+                     int64_t n,
+                     int64_t* cum,
+                     bool* zero) {
+  const WeightRange range = weight_range(weight, n);
+  *zero = range.has_zero;
+  if (range.most < 0)
+    return false;
+  const int shift = fixed_point_shift(range.most, n);
+  uint64_t fixed[kWeightBlock], sum = 0;
+  for (int64_t done = 0; done < n; done += kWeightBlock) {
+    const int64_t block = std::min(kWeightBlock, n - done);
+    fix_weights(weight + done, block, shift, fixed);
+    for (int64_t i = 0; i < block; ++i) {
+      sum += fixed[i];
+      cum[done + i] = static_cast<int64_t>(sum);
+    }
+  }
+  return true;
 }
 
 }  // namespace gsample

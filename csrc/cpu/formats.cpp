@@ -145,25 +145,10 @@ bool cumulate_weights(const indptr_t* indptr,
   std::atomic<bool> valid{true};
   // Returns whether a weight of the column is zero.
   const auto column = [&](indptr_t begin, indptr_t end) {
-    const int64_t size = end - begin;
-    const double max_weight = find_max(weight + begin, size);
-    if (max_weight < 0) {
+    bool zero;
+    if (!cumulate_column(weight + begin, end - begin, cum_weight + begin,
+                         &zero))
       valid = false;
-      return false;
-    }
-    const int shift = fixed_point_shift(max_weight, size);
-    uint64_t fixed[kWeightBlock], sum = 0;
-    bool zero = false;
-    for (int64_t done = 0; done < size; done += kWeightBlock) {
-      const int64_t block = std::min(kWeightBlock, size - done);
-      const weight_t* from = weight + begin + done;
-      fix_weights(from, block, shift, fixed);
-      for (int64_t i = 0; i < block; ++i) {
-        zero |= from[i] == 0;
-        sum += fixed[i];
-        cum_weight[begin + done + i] = static_cast<int64_t>(sum);
-      }
-    }
     return zero;
   };
   int64_t* zeros = cum_weight + indptr[num_cols];
@@ -182,28 +167,6 @@ bool cumulate_weights(const indptr_t* indptr,
 }
 
 namespace {
-
-// Non-negative floats sort like their bits. Integer comparisons vectorise;
-// comparisons of floats that may be NaN do not.
-template <typename weight_t>
-struct Bits;
-template <>
-struct Bits<float> {
-  using type = int32_t;
-  static constexpr type kInfinity = 0x7F800000;
-};
-template <>
-struct Bits<double> {
-  using type = int64_t;
-  static constexpr type kInfinity = 0x7FF0000000000000;
-};
-
-template <typename weight_t>
-typename Bits<weight_t>::type bits_of(weight_t weight) {
-  typename Bits<weight_t>::type bits;
-  memcpy(&bits, &weight, sizeof(bits));
-  return bits;
-}
 
 // The number of positive weights.
 template <typename weight_t>

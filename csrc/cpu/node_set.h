@@ -1,6 +1,7 @@
 // The nodes of one type that hops sample, numbered by first occurrence.
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "buffer.h"
@@ -129,7 +130,7 @@ class NodeSet {
       if (!by_tree_)
         return add_run<false, false>(table, from, 0, n, n, 0, kNoNumbers);
       for (int64_t i = 0; i < n; ++i)
-        add_run<true, false>(table, from, i, i + 1, n, column_tree()[i],
+        add_run<true, false>(table, from, i, i + 1, i + 1, column_tree()[i],
                              kNoNumbers);
     });
   }
@@ -160,10 +161,7 @@ class NodeSet {
   }
 
  private:
-  // Table accesses in flight. Disjoint trees prefetch less far: later rows
-  // belong to other trees, for which the hint would be wrong.
-  static constexpr int64_t kPrefetch = 64;
-  static constexpr int64_t kPrefetchInTree = 16;
+  static constexpr int64_t kPrefetch = 64;  // table accesses in flight
   static constexpr uint32_t* kNoNumbers = nullptr;
 
   template <typename function_t>
@@ -190,13 +188,21 @@ class NodeSet {
     if (!by_tree_)
       return add_run<false, numbered>(table, rows.row, offset[rows.begin], last,
                                       last, 0, number);
-    for (int64_t i = rows.begin; i < rows.end; ++i)
-      add_run<true, numbered>(table, rows.row, offset[i], offset[i + 1], last,
+    int64_t next = offset[rows.begin], column = rows.begin;
+    for (int64_t i = rows.begin; i < rows.end; ++i) {
+      const int64_t end = offset[i + 1];
+      for (; next < std::min(offset[i] + kPrefetch, last); ++next) {
+        while (offset[column + 1] <= next)
+          ++column;
+        table.prefetch(key(rows.tree[column], rows.row[next]));
+      }
+      add_run<true, numbered>(table, rows.row, offset[i], end, end,
                               rows.tree[i], number);
+      next = std::max(next, end);
+    }
   }
 
-  // Adds from[begin .. end), all of one tree. Prefetches beyond the end are of
-  // the same tree, or wasted hints. Branch-free.
+  // Adds from[begin .. end), all of one tree. Branch-free.
   template <bool in_tree, bool numbered, typename table_t, typename number_t>
   void add_run(table_t& table,
                const index_t* from,
@@ -209,10 +215,9 @@ class NodeSet {
     index_t* nodes = node.data();
     uint32_t* trees = tree.data();
     uint32_t next = static_cast<uint32_t>(size);
-    constexpr int64_t ahead = in_tree ? kPrefetchInTree : kPrefetch;
     for (int64_t i = begin; i < end; ++i) {
-      if (i + ahead < prefetch_end)
-        table.prefetch(first_key + static_cast<uint64_t>(from[i + ahead]));
+      if (i + kPrefetch < prefetch_end)
+        table.prefetch(first_key + static_cast<uint64_t>(from[i + kPrefetch]));
       const index_t row = from[i];
       const uint32_t found =
           table.find_or_insert(first_key + static_cast<uint64_t>(row), next);

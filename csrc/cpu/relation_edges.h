@@ -5,8 +5,11 @@
 #include <vector>
 
 #include "buffer.h"
+#include "edge_source.h"
 
 namespace gsample {
+
+constexpr int64_t kCountBlock = 1024;  // columns counted together
 
 // The edges of a hop.
 struct Span {
@@ -26,6 +29,10 @@ struct RelationEdges {
   // Columns of the last hop.
   Buffer<indptr_t> start;   // first candidate
   Buffer<indptr_t> length;  // ~length: select all
+  // Unless the edges are in arrays: weights, summed up block by block of
+  // columns.
+  Buffer<ColumnWeights<indptr_t>> weights;
+  std::vector<Buffer<int64_t>> cum;
   // Unless the caller provides memory for them:
   Buffer<indptr_t> edge;     // [size] selected edge
   Buffer<uint32_t> row;      // [size] number of its row
@@ -53,6 +60,13 @@ struct RelationEdges {
     offsets.reserve(begin + num_columns + 1, begin);
     start.reserve(num_columns);
     length.reserve(num_columns);
+  }
+
+  // Reserves memory for the weights of the hop's columns.
+  void reserve_weights() {
+    const int64_t n = spans.back().num_columns;
+    weights.reserve(n);
+    cum.resize((n + kCountBlock - 1) / kCountBlock);
   }
 
   // Turns the counts from offset()[1] on into offsets, and copies them unless

@@ -26,7 +26,7 @@ inline __attribute__((always_inline)) int64_t choose(const weight_t* weight,
                                                      uint64_t draw,
                                                      uint64_t* fixed,
                                                      uint64_t* sums) {
-  const double max_weight = find_max(weight, size);
+  const double max_weight = find_range(weight, size).most;
   if (max_weight < 0)
     return kInvalid;
   const int shift = fixed_point_shift(max_weight, size);

@@ -128,7 +128,7 @@ void ColumnsSampler<indptr_t>::select_block(int64_t begin,
                                  n,
                                  a_.tree_of(i),
                                  a_.node_of(i, v),
-                                 counter.weights(v, first, size),
+                                 counter.weights(i, v, first, size),
                                  edge + indptr[i]};
     if (length < 0)
       take_all(column, limit);

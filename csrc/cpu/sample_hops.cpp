@@ -23,7 +23,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "count_columns.h"
+#include "count_frontier.h"
 #include "hop_pipeline.h"
 #include "hop_workspace.h"
 #include "parallel.h"
@@ -38,13 +38,13 @@ namespace {
 constexpr int64_t kChunkEdges = 4096;       // work item of a thread
 constexpr int64_t kParallelEdges = 8192;    // below, threads cost more
 constexpr int64_t kParallelColumns = 4096;  // likewise
-constexpr int64_t kCountBlock = 1024;       // columns per work item of count
 
 template <typename indptr_t, typename index_t>
 class HopSamplerCpu final : public HopSampler<indptr_t, index_t> {
   using Args = NeighborSampleArgs<indptr_t, index_t>;
   using Set = NodeSet<index_t>;
   using Edges = RelationEdges<indptr_t, index_t>;
+  using Source = EdgeSource<indptr_t, index_t>;
   using HopSampler<indptr_t, index_t>::fault_;
 
  public:
@@ -92,6 +92,8 @@ class HopSamplerCpu final : public HopSampler<indptr_t, index_t> {
       if (!once_)
         edges(r).clear();
       edges(r).begin_hop(columns.first_column, n);
+      if (is_weighted(r))
+        edges(r).reserve_weights();
       for (int64_t i = 0; i < n; i += kCountBlock)
         blocks.push_back({r, 0, i, std::min(n, i + kCountBlock)});
     }
@@ -196,6 +198,12 @@ class HopSamplerCpu final : public HopSampler<indptr_t, index_t> {
  private:
   Set& set(int t) const { return *workspace_.sets[t]; }
   Edges& edges(int r) const { return *workspace_.edges[r]; }
+  const Source* source(int r) const {
+    return args_.sources == nullptr ? nullptr : args_.sources[r];
+  }
+  bool is_weighted(int r) const {  // by a source
+    return source(r) != nullptr && source(r)->is_weighted();
+  }
   int threads_for(int64_t edges) const {
     return edges < kParallelEdges ? 1 : threads_;
   }
@@ -232,23 +240,14 @@ class HopSamplerCpu final : public HopSampler<indptr_t, index_t> {
   }
 
   void count_block(const Chunk& block) {
-    const auto& relation = args_.relations[block.relation];
+    const int r = block.relation;
+    const auto& relation = args_.relations[r];
     const Set& columns = set(relation.dst);
-    Edges& to = edges(block.relation);
-    const int64_t n = block.end - block.begin;
-    const index_t* node = columns.column() + block.begin;
-    indptr_t* start = to.start.data() + block.begin;
-    indptr_t* length = to.length.data() + block.begin;
-    ColumnCounter<indptr_t, index_t> counter(relation, options_, hop_);
-    if (!counter.find(node, n, start, length))
-      return fault_.set(Fault::kIndptr, block.relation, node[0],
-                        relation.num_edges);
-    if (relation.edge_time != nullptr) {
-      const uint32_t* tree = columns.column_tree() + block.begin;
-      for (int64_t i = 0; i < n; ++i)
-        counter.restrict(workspace_.tree_time[tree[i]], start + i, length + i);
-    }
-    counter.count(node, n, start, length, to.offset() + 1 + block.begin);
+    if (!count_frontier(relation, options_, hop_, source(r), columns,
+                        workspace_.tree_time.data(), block.begin, block.end,
+                        edges(r)))
+      fault_.set(Fault::kIndptr, r, columns.column()[block.begin],
+                 relation.num_edges);
   }
 
   void add_up(int r, indptr_t* indptr) {
@@ -315,18 +314,17 @@ class HopSamplerCpu final : public HopSampler<indptr_t, index_t> {
     const Set& columns = set(relation.dst);
     Edges& counted = edges(chunk.relation);
     const int64_t* offset = counted.offset();
-    select_frontier(relation, options_, hop_, stream,
-                    CountedColumns<indptr_t, index_t>{
-                        columns.column(), roots(columns), counted.start.data(),
-                        counted.length.data(), offset},
-                    chunk.begin, chunk.end, edge);
+    select_frontier(
+        relation, options_, hop_, stream,
+        CountedColumns<indptr_t, index_t>{
+            columns.column(), roots(columns), counted.start.data(),
+            counted.length.data(), offset,
+            is_weighted(chunk.relation) ? counted.weights.data() : nullptr},
+        chunk.begin, chunk.end, edge);
     const uint64_t num_rows = args_.types[relation.src].num_nodes;
     const int64_t begin = offset[chunk.begin], end = offset[chunk.end];
-    bool bad = false;
-    for (int64_t i = begin; i < end; ++i) {
-      row[i] = relation.indices[edge[i]];
-      bad |= static_cast<uint64_t>(row[i]) >= num_rows;
-    }
+    bool bad = !read_rows(relation, source(chunk.relation), num_rows,
+                          edge + begin, end - begin, row + begin);
     // Rows that get numbers, or become columns of a further hop, must be nodes.
     bad &= next && (!keeps_order(rule_) || hop_ + 1 < options_.num_hops);
     if (bad)

@@ -2,6 +2,8 @@
 // columns.
 #pragma once
 
+#include <type_traits>
+
 #include "count_columns.h"
 #include "select_columns.h"
 
@@ -15,6 +17,8 @@ struct CountedColumns {
   const indptr_t* start;
   const indptr_t* length;  // its complement if all edges are selected
   const int64_t* offset;   // output position of each column's edges
+  // Of the edges of a source, null for others:
+  const ColumnWeights<indptr_t>* weights;
 };
 
 // Writes the positions of the selected edges of the columns [begin, end) to
@@ -29,9 +33,10 @@ void select_frontier(const Relation<indptr_t, index_t>& relation,
                      int64_t end,
                      pos_t* edge) {
   const int64_t* offset = columns.offset;
-  const ColumnCounter<indptr_t, index_t> counter(relation, options, hop);
+  const ColumnCounter<indptr_t, index_t> counter(relation, options, hop,
+                                                 nullptr, columns.weights);
   ColumnSelector<pos_t, index_t> selector(
-      relation.indices, relation.cum_weight != nullptr, options.replace, key);
+      relation.indices, counter.is_weighted(), options.replace, key);
   const pos_t* limit = edge + offset[end];
   for (int64_t i = begin; i < end; ++i) {
     const int64_t n = offset[i + 1] - offset[i];
@@ -45,14 +50,36 @@ void select_frontier(const Relation<indptr_t, index_t>& relation,
                                n,
                                columns.root == nullptr ? 0 : columns.root[i],
                                static_cast<uint64_t>(node),
-                               counter.weights(node, start, size),
+                               counter.weights(i, node, start, size),
                                edge + offset[i]};
-    if (length < 0)
+    if (length < 0) {
+      __builtin_prefetch(relation.indices + start);
       take_all(column, limit);
-    else
+    } else
       selector.add(column);
   }
   selector.flush();
+}
+
+// Reads the rows of edge [n], and returns whether all are nodes. The positions
+// of a source's edges become their ids.
+template <typename pos_t, typename indptr_t, typename index_t>
+bool read_rows(const Relation<indptr_t, index_t>& relation,
+               const EdgeSource<indptr_t, index_t>* source,
+               uint64_t num_nodes,
+               pos_t* edge,
+               int64_t n,
+               index_t* row) {
+  bool valid = true;
+  if constexpr (std::is_same_v<pos_t, indptr_t>)
+    if (source != nullptr && !source->read(edge, n, row))
+      return false;
+  for (int64_t i = 0; i < n; ++i) {
+    if (source == nullptr)
+      row[i] = relation.indices[edge[i]];
+    valid &= static_cast<uint64_t>(row[i]) < num_nodes;
+  }
+  return valid;
 }
 
 }  // namespace gsample

@@ -3,6 +3,9 @@
 #include <string.h>
 
 #include <algorithm>
+#include <mutex>
+#include <new>
+#include <shared_mutex>
 
 #include "crc32c.h"
 
@@ -38,6 +41,17 @@ void copy_runs(const int64_t* position,
 
 }  // namespace gsample
 
+// Makes the guard of a cache; null if out of memory.
+extern "C" __attribute__((visibility("default"))) std::shared_mutex*
+gsample_new_guard() {
+  return new (std::nothrow) std::shared_mutex();
+}
+
+extern "C" __attribute__((visibility("default"))) void gsample_free_guard(
+    std::shared_mutex* guard) {
+  delete guard;
+}
+
 // Adds distinct blocks, unless they are cached. A hand moves around the slots,
 // clears marks and takes unmarked slots. A full cache refuses blocks that it
 // did not refuse recently.
@@ -53,7 +67,9 @@ extern "C" __attribute__((visibility("default"))) void gsample_insert_blocks(
     uint8_t* marked,    // [capacity]
     uint8_t* refused,   // [num_blocks]
     int64_t* position,  // [2] of the hand; the number of refused blocks
-    char* data) {       // [capacity * kBlockBytes]
+    char* data,         // [capacity * kBlockBytes]
+    std::shared_mutex* guard) {
+  const std::unique_lock<std::shared_mutex> lock(*guard);
   const bool is_full = held[capacity - 1] >= 0;
   int64_t &hand = position[0], &num_refused = position[1];
   for (int64_t i = is_full ? 0 : std::max(n - capacity, int64_t{0}); i < n;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include <algorithm>
+#include <shared_mutex>
 
 #include "crc32c.h"
 
@@ -17,8 +18,9 @@ namespace gsample {
 struct CachedBlocks {
   const int32_t* slot;  // [num_blocks] the slot of each block + 1, or 0
   int64_t num_blocks;
-  const char* data;  // [num_slots * kBlockBytes]
-  uint8_t* marked;   // [num_slots] set if an item of it was found
+  const char* data;          // [num_slots * kBlockBytes]
+  uint8_t* marked;           // [num_slots] set if an item of it was found
+  std::shared_mutex* guard;  // held by who inserts blocks, or reads in place
 
   // The address of an item, or null if its block is missing.
   const char* find(int64_t offset) const {
@@ -27,7 +29,7 @@ struct CachedBlocks {
     const int64_t at = exists ? slot[block] - 1 : -1;
     if (at < 0)
       return nullptr;
-    marked[at] = 1;
+    __atomic_store_n(marked + at, 1, __ATOMIC_RELAXED);
     return data + at * kBlockBytes + offset % kBlockBytes;
   }
 };
@@ -40,6 +42,38 @@ struct StoredItems {
   const int64_t* origin;
   int64_t num_chunks;
   int64_t item_bytes;  // 4 or 8
+};
+
+// The columns of a relation in chunks. A column may continue in later chunks.
+// The layout is that of `Columns` in columns.py.
+struct StoredColumns {
+  StoredItems offset;         // its keys are nodes: the first of each chunk
+  const int64_t* last_node;   // [num_chunks]
+  const int64_t* first_edge;  // [num_chunks]
+  const int64_t* num_edges;   // [num_chunks]
+
+  // The first chunk of a node, from its last one.
+  int64_t first_chunk(int64_t node, int64_t last) const {
+    if (last == 0 || last_node[last - 1] < node)
+      return last;
+    return std::lower_bound(last_node, last_node + last, node) - last_node;
+  }
+
+  // The edges of a column, from where they begin in its first chunk and end in
+  // its last. Returns false if these are malformed.
+  bool edges(int64_t first,
+             int64_t last,
+             int64_t begin,
+             int64_t end,
+             int64_t* start,
+             int64_t* length) const {
+    if (begin < 0 || begin > num_edges[first] || end < 0 ||
+        end > num_edges[last])
+      return false;
+    *start = first_edge[first] + begin;
+    *length = first_edge[last] + end - *start;
+    return *length >= 0;
+  }
 };
 
 constexpr int64_t kGroup = 32;  // items looked up before the first copy

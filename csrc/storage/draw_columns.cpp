@@ -10,22 +10,6 @@
 
 namespace gsample {
 
-// The columns of a relation in chunks. A column may continue in later chunks.
-// The layout is that of `Columns` in columns.py.
-struct StoredColumns {
-  StoredItems offset;         // its keys are nodes: the first of each chunk
-  const int64_t* last_node;   // [num_chunks]
-  const int64_t* first_edge;  // [num_chunks]
-  const int64_t* num_edges;   // [num_chunks]
-
-  // The first chunk of a node, from its last one.
-  int64_t first_chunk(int64_t node, int64_t last) const {
-    if (last == 0 || last_node[last - 1] < node)
-      return last;
-    return std::lower_bound(last_node, last_node + last, node) - last_node;
-  }
-};
-
 // One draw of columns. The layout is that of `_Draw` in draw_columns.py.
 struct ColumnsDraw {
   const int64_t* node;         // [n] keys the draws
@@ -107,13 +91,10 @@ gsample_end_bounds(const gsample::StoredColumns* columns,
   for (int64_t i = 0; i < n; ++i) {
     const int64_t last = chunks.find(node[i]);
     const int64_t first = columns->first_chunk(node[i], last);
-    const int64_t begin = found[2 * i], end = found[2 * i + 1];
-    if (begin < 0 || begin > columns->num_edges[first] || end < 0 ||
-        end > columns->num_edges[last])
-      return i;
-    start[i] = columns->first_edge[first] + begin;
-    const int64_t length = columns->first_edge[last] + end - start[i];
-    if (length < 0 || __builtin_add_overflow(total, length, &total))
+    int64_t length;
+    if (!columns->edges(first, last, found[2 * i], found[2 * i + 1], start + i,
+                        &length) ||
+        __builtin_add_overflow(total, length, &total))
       return i;
     indptr[i + 1] = total;
   }

@@ -20,10 +20,11 @@ from tests.algorithms.graphs import features, skewed_graph
 from tests.compiler.programs import GCN_BS, PASS, PROGRAMS, graph
 from tests.compiler.run_exported import ids, plain, run, runs, sizes_of
 from tests.compiler.test_programs import assert_same
-from torch_gsample import SparseSample, algorithms, torch_private
+from torch_gsample import SparseSample, algorithms
 from torch_gsample.compiler.exported import capture, file
 from torch_gsample.loader import NeighborLoader
 from torch_gsample.rng import make_key, program_scope
+from torch_gsample.torch_private import dynamo
 
 A = graph()
 TOP = Path(__file__).parents[2]
@@ -301,7 +302,7 @@ def test_size_assumptions_of_a_capture_are_known():
     def look(gm, example_inputs):
         for node in gm.graph.nodes:
             if node.op == 'placeholder':
-                name = torch_private.name_of_source(node)
+                name = dynamo.name_of_source(node)
                 found[name] = node.meta['example_value']
         return gm.forward
 
@@ -310,11 +311,11 @@ def test_size_assumptions_of_a_capture_are_known():
 
     args = torch.ones(6), torch.ones(3)
     for x in args:
-        torch_private.maybe_dynamic(x)
+        dynamo.maybe_dynamic(x)
     torch.compile(program, backend=look, fullgraph=True)(*args)
     examples = found["L['x']"], found["L['y']"]
-    x, y = (torch_private.expression_of(e.shape[0]) for e in examples)
-    rules = {str(rule) for rule in torch_private.rules_of_sizes(examples)}
+    x, y = (dynamo.expression_of(e.shape[0]) for e in examples)
+    rules = {str(rule) for rule in dynamo.rules_of_sizes(examples)}
     assert rules >= {f'Eq({x}, 2*{y})', f'{x} >= 4', f'{y} >= 2'}
 
 

@@ -10,7 +10,7 @@ from tests.compiler.idioms import IDIOMS
 from tests.compiler.programs import compiled
 from torch_gsample.compiler.ir import is_pure
 from torch_gsample.compiler.ir_text import ir_text
-from torch_gsample.torch_private import SET_GRAD_ENABLED
+from torch_gsample.torch_private.dynamo import SET_GRAD_ENABLED
 
 # The package has a function of the module's name.
 backend_module = sys.modules['torch_gsample.compiler.backend']

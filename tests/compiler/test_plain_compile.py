@@ -8,9 +8,9 @@ import torch
 from torch._dynamo.utils import counters
 
 from tests.compiler.programs import AS_GCN, PROGRAMS, A, X, tensors
-from torch_gsample import torch_private
 from torch_gsample.compiler.backend import backend
 from torch_gsample.rng import make_key, program_scope
+from torch_gsample.torch_private import dynamo
 
 
 def counted(program, compiler=backend, **kwargs):
@@ -266,7 +266,7 @@ def test_other_backends_are_unchanged():
 
 
 def test_without_the_setting_of_torch_graphs_break(monkeypatch):
-    monkeypatch.setattr(torch_private.dynamo, 'tls', None)
+    monkeypatch.setattr(dynamo, 'tls', None)
     fast, graphs = counted(unique)
     assert_same(outcome(fast, A, seeds(5)), outcome(unique, A, seeds(5)))
     assert counters['graph_break']

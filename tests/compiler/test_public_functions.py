@@ -21,6 +21,7 @@ from torch_gsample import torch_private
 from torch_gsample.compiler.ir import is_pure
 from torch_gsample.compiler.passes.canonicalize import canonicalize
 from torch_gsample.compiler.verify import verify
+from torch_gsample.torch_private import dynamo
 
 #: Values, ids and masks: each function gets one of them.
 VALUES = torch.linspace(0.1, 0.9, 12).view(3, 4)
@@ -110,7 +111,7 @@ def captured(name, tensor, more):
         call = graph.call_method(name[1:], (y, *more))
     else:
         call = graph.call_function(FUNCTIONS[name], (y, *more))
-    with torch_private.examples_of(mode, True):
+    with dynamo.examples_of(mode, True):
         x.meta['example_value'] = fake = mode.from_tensor(tensor)
         y.meta['example_value'] = fake.clone()
         value = run(name, y.meta['example_value'], more)

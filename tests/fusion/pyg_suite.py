@@ -1,8 +1,8 @@
 """A pytest plugin that runs PyG's own tests of layers on fused ones.
 
-``python -m pytest -p tests.fusion.pyg_suite PYG/test/nn/conv``, where ``PYG``
-is a checkout of the installed release: each layer that a test calls or traces
-is fused before. ``docs/fused_layers.md`` lists what fails.
+``python -m pytest -p tests.fusion.pyg_suite PYG/test/nn``, where ``PYG`` is a
+checkout of the installed release: each layer or model that a test calls or
+traces is fused before. ``docs/fused_layers.md`` lists what fails.
 """
 
 import functools
@@ -13,6 +13,7 @@ import torch
 from torch_geometric.nn.conv import MessagePassing
 
 from torch_gsample import fuse, unfuse
+from torch_gsample.fusion.model import why_not
 from torch_gsample.fusion.modules import FusedLayer
 from torch_gsample.vertex.capture.propagate import capture_of
 
@@ -23,9 +24,12 @@ _depth = 0
 
 
 def _fuse(module):
-    if isinstance(module, MessagePassing) and not isinstance(
-        module, (FusedLayer, torch.jit.ScriptModule)
-    ):
+    """Fuses a model or a layer, unless it is fused or cannot be."""
+    modules = list(module.modules())
+    layers = [m for m in modules if isinstance(m, MessagePassing)]
+    if all(isinstance(m, FusedLayer) for m in layers):
+        return
+    if not any(map(why_not, modules)):
         fuse(module, min_nodes=0, verbose=False)
 
 

@@ -8,8 +8,10 @@ import torch
 from torch_geometric import nn as pyg
 from torch_geometric.nn import SimpleConv
 
+from tests.fusion import pyg_suite
 from tests.fusion.test_layers import assert_same
 from torch_gsample import fuse
+from torch_gsample.fusion.modules import FusedLayer
 from torch_gsample.vertex.capture.propagate import capture_of
 
 WIDTH = 6
@@ -25,6 +27,12 @@ def fused(layer, min_nodes=0):
     out = copy.deepcopy(layer)
     fuse(out, min_nodes=min_nodes, verbose=False)
     return out
+
+
+def test_the_plugin_fuses_the_layers_of_models():
+    model = pyg.GCN(WIDTH, 4, 2)
+    pyg_suite._fuse(model)
+    assert all(isinstance(conv, FusedLayer) for conv in model.convs)
 
 
 @pytest.mark.parametrize(

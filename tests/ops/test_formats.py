@@ -237,3 +237,13 @@ def test_huge_pages_change_no_number():
     tensor = torch.arange(2_000_000)
     assert torch.ops.gsample.advise_huge_pages(tensor) is None
     assert torch.equal(tensor, torch.arange(2_000_000))
+
+
+@pytest.mark.parametrize('dtype', [torch.float32, torch.float64])
+def test_a_negative_zero_is_a_weight_of_zero(dtype):
+    indptr = torch.tensor([0, 2, 300])
+    weight = torch.ones(300, dtype=dtype)
+    weight[1] = weight[299] = -0.0
+    found = ops.cumulate_weights(indptr, weight)
+    assert torch.equal(found, ops.cumulate_weights(indptr, weight.abs()))
+    assert int(found[300]) == 0b11  # both columns have a weight of zero

@@ -34,8 +34,8 @@ from torch_gsample.storage import (
     ChunkedGraph,
     RandomReadSampler,
     StreamingSampler,
-    graph,
     replaced,
+    stored_graph,
 )
 
 __all__ = ['base', 'grown']  # fixtures
@@ -362,13 +362,13 @@ def test_the_command_compacts(appended, capsys):
 
 def test_times_of_rows_are_read_once_a_folder(appended, monkeypatch):
     """They are in memory: the old ones until the new folder is opened."""
-    read, calls = graph.read_times, []
+    read, calls = stored_graph.read_times, []
 
     def counted(folder, *args):
         calls.append(len(os.listdir(folder.parent)))
         return read(folder, *args)
 
-    monkeypatch.setattr(graph, 'read_times', counted)
+    monkeypatch.setattr(stored_graph, 'read_times', counted)
     timed = len(compact_tables(appended).times)
     assert calls == [1] * 2 * timed
 

@@ -25,7 +25,7 @@ from torch_gsample.spark import (
     stored_edges,
 )
 from torch_gsample.storage import ChunkedGraph
-from torch_gsample.storage.random_read import RandomReads
+from torch_gsample.storage.random_reads import RandomReads
 
 SEEDS = [5, 1, 9, 1, 20, 33, 2]
 TIMES = [3, 19, 10, 7, 0, 12, 15]

@@ -13,7 +13,7 @@ from torch_gsample.storage import ChunkedGraph
 from torch_gsample.storage.columns import pointers_of
 from torch_gsample.storage.draw_columns import draw_columns
 from torch_gsample.storage.hops import Frontier
-from torch_gsample.storage.random_read import RandomReads
+from torch_gsample.storage.random_reads import RandomReads
 
 NODES = 60
 
@@ -67,6 +67,22 @@ def test_bounds_items_and_ranges_equal_plain_loops(
         found = reader.ranges('weight', start, indptr)
         want = torch.cat([weight[first[v] : first[v + 1]] for v in nodes])
         assert torch.equal(found, want)
+
+
+def test_ranges_cross_blocks_that_are_apart_in_the_cache(tmp_path, columns):
+    row, col, weight = columns
+    edges = Data(
+        edge_index=torch.stack([row, col]), weight=weight, num_nodes=NODES
+    )
+    graph = ChunkedGraph.write(
+        tmp_path / 'graph', edges, weight_attr='weight', chunk_bytes=1 << 16
+    )
+    reader = reader_of(graph, 1 << 20)
+    for position in range(len(row) - 1, -1, -256):  # the last block first
+        reader.items('weight', torch.tensor([position]))
+    start, indptr = torch.tensor([0]), torch.tensor([0, len(row)])
+    for _ in range(2):  # the blocks of the first edges are read at first
+        assert torch.equal(reader.ranges('weight', start, indptr), weight)
 
 
 def test_no_nodes_have_no_edges(graph):

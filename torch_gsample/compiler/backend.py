@@ -12,7 +12,7 @@ from torch_gsample.compiler.lowering import lower
 from torch_gsample.compiler.options import Options
 from torch_gsample.compiler.pipeline import Trace
 from torch_gsample.ops._fake import BACKENDS
-from torch_gsample.torch_private import argument_of, is_of_module
+from torch_gsample.torch_private.dynamo import argument_of, is_of_module
 
 
 def backend(

@@ -28,15 +28,17 @@ from torch_gsample.locks import at_fork
 from torch_gsample.ops._check import INDEX_DTYPES
 from torch_gsample.sparse_sample import SparseSample
 from torch_gsample.sparse_sample.repeat import unrolled
-from torch_gsample.torch_private import (
-    BackendCompilerFailed,
-    Direct,
-    TorchRuntimeError,
-    is_transformed,
+from torch_gsample.torch_private import is_transformed
+from torch_gsample.torch_private.direct import Direct
+from torch_gsample.torch_private.dynamo import (
     may_change,
     only_as_compiled,
     own_copy,
     unknown_length,
+)
+from torch_gsample.torch_private.errors import (
+    BackendCompilerFailed,
+    TorchRuntimeError,
 )
 
 _OR = (

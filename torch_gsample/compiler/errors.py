@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch_geometric.data.data import BaseData
 
-from torch_gsample.torch_private import (
+from torch_gsample.torch_private.errors import (
     FailOnRecompileLimitHit,
     TorchDynamoException,
 )

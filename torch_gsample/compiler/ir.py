@@ -35,15 +35,17 @@ from torch.fx import Graph, Node
 from torch.fx.node import map_arg
 
 from torch_gsample.torch_private import (
+    FakeTensor,
+    OpOverload,
+    schema_of,
+    tree_leaves,
+)
+from torch_gsample.torch_private.dynamo import (
     ENTERS,
     EXITS,
     SET_GRAD_ENABLED,
-    FakeTensor,
-    OpOverload,
     are_same,
     memory_of,
-    schema_of,
-    tree_leaves,
 )
 
 aten = torch.ops.aten

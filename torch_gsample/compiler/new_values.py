@@ -13,7 +13,8 @@ from torch_gsample.compiler.ir import (
     is_view,
     written,
 )
-from torch_gsample.torch_private import OpOverload, examples_of, schema_of
+from torch_gsample.torch_private import OpOverload, schema_of
+from torch_gsample.torch_private.dynamo import examples_of
 
 _KEPT = {torch.Tag.nondeterministic_seeded, torch.Tag.inplace_view}
 

@@ -5,12 +5,8 @@ from torch.fx import Graph, Node
 from torch_gsample.compiler.errors import line_of
 from torch_gsample.compiler.ir import is_operator, is_pure, written
 from torch_gsample.compiler.passes.hoist_invariant import invariant_nodes
-from torch_gsample.torch_private import (
-    ENTERS,
-    EXITS,
-    SET_GRAD_ENABLED,
-    OpOverload,
-)
+from torch_gsample.torch_private import OpOverload
+from torch_gsample.torch_private.dynamo import ENTERS, EXITS, SET_GRAD_ENABLED
 
 
 def describe_opaque(graph: Graph) -> list[str]:

@@ -22,12 +22,8 @@ from torch_gsample.compiler.ir import (
     needs_gradient,
     tensors_of,
 )
-from torch_gsample.torch_private import (
-    FakeTensor,
-    OpOverload,
-    examples_of,
-    operators_of,
-)
+from torch_gsample.torch_private import FakeTensor, OpOverload
+from torch_gsample.torch_private.dynamo import examples_of, operators_of
 
 #: Modules of functions whose only effect is that of their operators.
 _MODULES = frozenset(

@@ -12,7 +12,6 @@ from torch import Tensor
 from torch.compiler import is_dynamo_compiling as is_compiling
 
 from torch_gsample._library import has_cuda_kernel
-from torch_gsample.torch_private import guard_or_false
 
 #: Error of an operator for an id that it checked itself, as on a GPU. The
 #: stable ABI only has RuntimeError.
@@ -65,6 +64,8 @@ def is_known(condition: bool) -> bool:
     """
     if not is_compiling():
         return condition
+    from torch_gsample.torch_private.errors import guard_or_false
+
     return guard_or_false(condition)
 
 

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from torch_gsample.torch_private import (
     allocate_size,
-    capture_unknown_lengths,
+    constant_result,
     shape_env_of,
 )
 
@@ -16,13 +16,15 @@ from torch_gsample.torch_private import (
 BACKENDS: list[Callable[..., Any]] = []
 
 
-@torch.compiler.assume_constant_result
+@constant_result
 def allow_unknown_lengths() -> bool:
     """Lets Dynamo capture operations on data-dependent lengths.
 
     Dynamo calls it while capturing: before the first call, `.unique()` breaks
     the graph of a program; afterwards it does not.
     """
+    from torch_gsample.torch_private.dynamo import capture_unknown_lengths
+
     capture_unknown_lengths(BACKENDS)
     return True
 

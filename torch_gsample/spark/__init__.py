@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from torch_gsample.spark.quality import graph_properties, sample_quality
     from torch_gsample.spark.runs import sample_epochs
     from torch_gsample.spark.session import local_session
-    from torch_gsample.spark.stored import stored_edges
+    from torch_gsample.spark.stored_edges import stored_edges
     from torch_gsample.spark.walk import random_walk
 
 #: The module of each name. Names are imported on first use, so a machine that
@@ -63,7 +63,7 @@ _MODULES = {
     'read_snb': 'layouts',
     'sample_epochs': 'runs',
     'sample_quality': 'quality',
-    'stored_edges': 'stored',
+    'stored_edges': 'stored_edges',
     'watch': 'jobs',
 }
 

@@ -31,7 +31,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from torch_gsample.ops._check import plain_number
 from torch_gsample.spark.metrics import JobReport, StatusStore
-from torch_gsample.storage import ChunkedGraph
+from torch_gsample.storage.stored_graph import StoredGraph
 
 Function = TypeVar('Function', bound=Callable[..., Any])
 
@@ -302,11 +302,11 @@ _PLAIN: dict[Any, tuple[Any, str]] = {
 _KINDS: dict[Any, tuple[Any, str]] = {
     **_PLAIN,
     Callable: (Callable, 'a function'),
-    ChunkedGraph: (ChunkedGraph, 'a ChunkedGraph'),
     DataFrame: (DataFrame, 'a Spark DataFrame'),
     Mapping: (Mapping, 'a dictionary'),
     Path: (os.PathLike, 'a path'),
     SparkSession: (SparkSession, 'a SparkSession'),
+    StoredGraph: (StoredGraph, 'a ChunkedGraph'),
     range: (range, 'a range'),
     tuple: (tuple, 'a pair'),
 }
@@ -323,7 +323,7 @@ def _check_types(op: str, hints: dict[str, Any], given: Any) -> None:
         hint = hints.get(name)
         is_union = typing.get_origin(hint) in (typing.Union, types.UnionType)
         every = typing.get_args(hint) if is_union else (hint,)
-        kinds = [typing.get_origin(k) or k for k in every]
+        kinds = [_kind_of(k) for k in every]
         if types.NoneType in kinds:
             kinds.remove(types.NoneType)
             if value is None:
@@ -334,6 +334,13 @@ def _check_types(op: str, hints: dict[str, Any], given: Any) -> None:
             shown = plain or isinstance(value, (int, float, str))
             got = repr(value) if shown else type(value).__name__
             raise TypeError(f"{op}: '{name}' must be {rule} (got {got})")
+
+
+def _kind_of(hint: Any) -> Any:
+    """The key of an annotated type in ``_KINDS``."""
+    kind = typing.get_origin(hint) or hint
+    is_graph = isinstance(kind, type) and issubclass(kind, StoredGraph)
+    return StoredGraph if is_graph else kind
 
 
 def _is_one(value: Any, kinds: list[Any]) -> bool:

@@ -9,7 +9,6 @@ in the whole graph, and tasks copy their files to their positions.
 
 import os
 import secrets
-import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -27,17 +26,15 @@ from torch_gsample.spark.frames import (
 )
 from torch_gsample.spark.jobs import operation, parallelism
 from torch_gsample.spark.prepared_parts import (
-    check_order,
     copy_parts,
-    edge_arrays,
     placed,
+    write_part,
 )
 from torch_gsample.spark.run_folder import local_folder
 from torch_gsample.spark.sample_arguments import check_edge_types
 from torch_gsample.storage import ChunkedGraph
 from torch_gsample.storage.chunk_writer import (
     MIN_CHUNK_BYTES,
-    RelationWriter,
     new_directories,
     write_description,
 )
@@ -58,14 +55,6 @@ LEAST_EDGES = 1 << 17
 #: Nodes stored for any number of edges, and for each edge; more nodes must be
 #: given as ``num_nodes``, as 8 bytes are stored for each.
 _MOST_NODES, _MOST_PER_EDGE = 1 << 28, 64
-#: The description of a part written by a task.
-_PART = {
-    'part': pa.int64(),
-    'file': pa.string(),
-    'first': pa.int64(),
-    'last': pa.int64(),
-    'chunks': pa.binary(),
-}
 
 
 @operation
@@ -298,7 +287,7 @@ def _write_parts(
     alignment = meta.alignment
 
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from _write_part(
+        yield from write_part(
             op, folder, relation, batches, chunk_bytes, alignment
         )
 
@@ -307,58 +296,3 @@ def _write_parts(
     rows = map_arrow(ranges.sortWithinPartitions(*order), write, schema)
     found = sorted(rows.collect())
     return [(r.file, r.first, r.last, bytes(r.chunks)) for r in found]
-
-
-class _PartFile:
-    """Takes the chunks of a part; checksums come later."""
-
-    def __init__(self, file: Any):
-        self._file = file
-
-    def write(self, chunk: np.ndarray) -> None:
-        self._file.write(chunk.data)
-
-
-def _write_part(
-    op: str,
-    folder: Path,
-    relation: RelationMeta,
-    batches: Iterator[pa.RecordBatch],
-    chunk_bytes: int,
-    alignment: int,
-) -> Iterator[pa.RecordBatch]:
-    from pyspark import TaskContext
-
-    context = TaskContext.get()
-    assert context is not None
-    part = context.partitionId()
-    # Each attempt of a task has its own file.
-    name = f'part-{relation.number}-{part}-{uuid.uuid4().hex}'
-    first = last = -1
-    before: list[int] | None = None
-    with open(folder / name, 'wb') as file:
-        for batch in batches:
-            if batch.num_rows == 0:
-                continue
-            arrays = edge_arrays(op, batch)
-            before = check_order(op, arrays, before)
-            if first < 0:
-                first = int(arrays['col'][0])
-                writer = RelationWriter(
-                    _PartFile(file), relation, chunk_bytes, alignment, first
-                )
-            last = int(arrays['col'][-1])
-            writer.add(**arrays)
-        if first >= 0:
-            relation.num_cols = last + 1
-            writer.finish()
-    if first < 0:
-        os.unlink(folder / name)
-        return
-    table = relation.chunks.astype('<i8').tobytes()
-    row = (part, name, first, last, table)
-    columns = [
-        pa.array([value], t)
-        for value, t in zip(row, _PART.values(), strict=True)
-    ]
-    yield pa.RecordBatch.from_arrays(columns, [*_PART])

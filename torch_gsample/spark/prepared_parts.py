@@ -1,19 +1,23 @@
-"""Computes the positions of parts written by tasks, and copies them there.
+"""Writes ranges of edges to parts, and copies them to their positions.
 
-The files of parts and their chunk tables come in; the chunks of a relation
-with headers and checksums, which depend on their positions, go out.
+Sorted edges come in, and each task writes the chunks of its range to a file.
+The chunks of a relation with headers and checksums, which depend on their
+positions, go out.
 """
 
 import os
 import pickle
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 from torch_gsample.spark.frames import map_arrow, pa
+from torch_gsample.storage.chunk_writer import RelationWriter
 from torch_gsample.storage.crc32c import block_checksums
 from torch_gsample.storage.format import (
     BLOCKS_OF_FILE,
@@ -36,6 +40,78 @@ _ARRAYS = {
     'weight': 'weight',
     'time': 'time',
 }
+
+#: The description of a part written by a task.
+PART = {
+    'part': pa.int64(),
+    'file': pa.string(),
+    'first': pa.int64(),
+    'last': pa.int64(),
+    'chunks': pa.binary(),
+}
+
+
+class _PartFile:
+    """Takes the chunks of a part; checksums come later."""
+
+    def __init__(self, file: Any):
+        self._file = file
+
+    def write(self, chunk: np.ndarray) -> None:
+        self._file.write(chunk.data)
+
+
+def write_part(
+    op: str,
+    folder: Path,
+    relation: RelationMeta,
+    batches: Iterator[pa.RecordBatch],
+    chunk_bytes: int,
+    alignment: int,
+) -> Iterator[pa.RecordBatch]:
+    """Writes the sorted edges of a task to a file, and yields its row.
+
+    Args:
+        op (str): The operator, for errors.
+        folder (Path): The folder of the graph.
+        relation (RelationMeta): The relation, without chunks.
+        batches (Iterator[pyarrow.RecordBatch]): The edges, in order.
+        chunk_bytes (int): Maximum size of a chunk.
+        alignment (int): Of chunks.
+    """
+    context = TaskContext.get()
+    assert context is not None
+    part = context.partitionId()
+    # Each attempt of a task has its own file.
+    name = f'part-{relation.number}-{part}-{uuid.uuid4().hex}'
+    first = last = -1
+    before: list[int] | None = None
+    with open(folder / name, 'wb') as file:
+        for batch in batches:
+            if batch.num_rows == 0:
+                continue
+            arrays = edge_arrays(op, batch)
+            before = check_order(op, arrays, before)
+            if first < 0:
+                first = int(arrays['col'][0])
+                writer = RelationWriter(
+                    _PartFile(file), relation, chunk_bytes, alignment, first
+                )
+            last = int(arrays['col'][-1])
+            writer.add(**arrays)
+        if first >= 0:
+            relation.num_cols = last + 1
+            writer.finish()
+    if first < 0:
+        os.unlink(folder / name)
+        return
+    table = relation.chunks.astype('<i8').tobytes()
+    row = (part, name, first, last, table)
+    columns = [
+        pa.array([value], t)
+        for value, t in zip(row, PART.values(), strict=True)
+    ]
+    yield pa.RecordBatch.from_arrays(columns, [*PART])
 
 
 def placed(

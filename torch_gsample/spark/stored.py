@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from pyspark.sql import SparkSession
 from torch import Tensor
 
 from torch_gsample.spark.frames import (
@@ -23,14 +22,13 @@ from torch_gsample.spark.frames import (
     pa,
     to_tensor,
 )
-from torch_gsample.spark.jobs import operation, parallelism
 from torch_gsample.spark.selection import Selection
-from torch_gsample.storage import ChunkedGraph
 from torch_gsample.storage.chunks import chunk_arrays
 from torch_gsample.storage.columns import RelationReader, concat_ranges
 from torch_gsample.storage.format import EDGES, LENGTH, NODES, OFFSET, START
 from torch_gsample.storage.hops import Frontier
-from torch_gsample.storage.random_read import RandomReads
+from torch_gsample.storage.random_reads import RandomReads
+from torch_gsample.storage.stored_graph import StoredGraph
 
 _CACHE_BYTES = 32 << 20
 #: Edges of a task's output batch.
@@ -41,12 +39,12 @@ class StoredAdjacency:
     """The columns of a relation on disk.
 
     Args:
-        graph (ChunkedGraph): The graph.
+        graph (StoredGraph): The graph.
         number (int): The index of the relation.
         weighted (bool): Whether to draw by weight.
     """
 
-    def __init__(self, graph: ChunkedGraph, number: int, weighted: bool):
+    def __init__(self, graph: StoredGraph, number: int, weighted: bool):
         self._graph, self._number = graph, number
         self._weighted = weighted
         self.persisted: list[DataFrame] = []
@@ -87,7 +85,7 @@ class StoredAdjacency:
 
 def opened(
     path: str, generation: int
-) -> tuple[ChunkedGraph, list[RelationReader]]:
+) -> tuple[StoredGraph, list[RelationReader]]:
     """Opens a graph, once in each worker, and the readers of its relations.
 
     Args:
@@ -102,8 +100,8 @@ def opened(
 
 
 @lru_cache(maxsize=4)
-def _opened(path: str, generation: int) -> tuple[ChunkedGraph, RandomReads]:
-    graph = ChunkedGraph(path)
+def _opened(path: str, generation: int) -> tuple[StoredGraph, RandomReads]:
+    graph = StoredGraph(path)
     if graph.meta.generation != generation:
         raise ValueError(
             f'neighbor_sample: the graph in {path!r} was replaced by another '
@@ -166,70 +164,17 @@ def _parts(length: Tensor) -> Iterator[slice]:
         first += count
 
 
-@operation
-def stored_edges(
-    spark: SparkSession, graph: ChunkedGraph, edge_type: Any = None
-) -> DataFrame:
-    """Returns the edges of a stored graph, in the order of destinations.
-
-    They are an input of the operators for whole graphs. Each task reads some
-    chunks.
+def chunk_edges(
+    graph: StoredGraph, number: int, chunk: int, names: list[str]
+) -> Iterator[pa.RecordBatch]:
+    """Yields the edges of a chunk.
 
     Args:
-        spark (SparkSession): The session.
-        graph (ChunkedGraph): A graph written by :func:`prepare_adjacency` or
-            :meth:`ChunkedGraph.write`.
-        edge_type (Tuple[str, str, str], optional): The relation, in a graph
-            with types.
-
-    Returns:
-        DataFrame: ``src``, ``dst``, ``id`` and, if stored, ``weight`` and
-        ``time``.
-
-    Raises:
-        TypeError: If an argument has the wrong type.
-        ValueError: If the relation does not exist.
-
-    Example:
-        >>> import tempfile, torch
-        >>> from torch_gsample.spark import local_session
-        >>> edge_index = torch.tensor([[1, 2, 2], [0, 0, 1]])
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     graph = ChunkedGraph.write(f'{folder}/graph', edge_index)
-        ...     edges = stored_edges(local_session(), graph)
-        ...     sorted(tuple(row) for row in edges.collect())
-        [(1, 0, 0), (2, 0, 1), (2, 1, 2)]
+        graph (StoredGraph): The graph.
+        number (int): The index of the relation.
+        chunk (int): The index of the chunk.
+        names (List[str]): Of the columns of :func:`stored_edges`.
     """
-    known = [relation.edge_type for relation in graph.meta.relations]
-    if edge_type not in known:
-        raise ValueError(
-            f"stored_edges: 'edge_type' must be one of {known} (got "
-            f'{edge_type!r})'
-        )
-    number = known.index(edge_type)
-    relation = graph.meta.relations[number]
-    kinds = {'src': 'long', 'dst': 'long', 'id': 'long'}
-    for name, kind in (('weight', 'double'), ('time', 'long')):
-        if relation.widths[name]:
-            kinds[name] = kind
-    path, generation = str(graph.path.absolute()), graph.meta.generation
-
-    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        own = _opened(path, generation)[0]
-        for rows in batches:
-            for chunk in rows.column(0).to_pylist():
-                yield from _chunk_edges(own, number, chunk, [*kinds])
-
-    chunks = len(relation.chunks)
-    parallel = max(min(4 * parallelism(spark), chunks), 1)
-    parallel = max(parallel, graph.meta.sizes[relation.file] >> 27)
-    schema = ', '.join(f'{name} {kind}' for name, kind in kinds.items())
-    return map_arrow(spark.range(0, chunks, 1, parallel), read, schema)
-
-
-def _chunk_edges(
-    graph: ChunkedGraph, number: int, chunk: int, names: list[str]
-) -> Iterator[pa.RecordBatch]:
     relation = graph.meta.relations[number]
     row = relation.chunks[chunk]
     data = np.empty(int(row[LENGTH]), np.uint8)

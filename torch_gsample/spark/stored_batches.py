@@ -19,7 +19,12 @@ from torch_gsample.spark.frames import DataFrame, F, map_arrow, pa
 from torch_gsample.spark.shard_files import segments
 from torch_gsample.spark.stored import opened
 from torch_gsample.storage.drawn import Drawn
-from torch_gsample.storage.hops import Frontier, sample_by_hops
+from torch_gsample.storage.hops import (
+    Frontier,
+    SampledHops,
+    sample_by_hops,
+)
+from torch_gsample.storage.stored_graph import StoredGraph
 
 #: The numeric columns of a sampled edge.
 _EDGE = 'batch tree hop relation slot src id dst'.split()
@@ -115,28 +120,32 @@ class StoredSampling:
             options,
             draw,
         )
-        return _lists(out, facts)
+        return _lists(out, graph, facts)
 
 
-def _lists(out: Any, facts: Mapping[str, Any]) -> dict[str, Tensor]:
-    """The lists of numbers of a sampler's output."""
+def _lists(
+    out: SampledHops, graph: StoredGraph, facts: Mapping[str, Any]
+) -> dict[str, Tensor]:
+    """The lists of numbers of a sample, in the order of the index."""
     lists = {}
-
-    def add(name: str, values: Any, key: Any) -> None:
-        value = values if key is None else values[key]
-        lists[name] = torch.as_tensor(value, dtype=torch.int64)
-
-    for t, key in enumerate(facts['nodes']):
-        add(f'node_{t}', out.node, key)
-        add(f'num_nodes_{t}', out.num_sampled_nodes, key)
-        if facts['disjoint']:
-            add(f'tree_{t}', out.batch, key)
-    for r, key in enumerate(facts['edges']):
-        key = None if key is None else tuple(key)
-        add(f'row_{r}', out.row, key)
-        add(f'col_{r}', out.col, key)
-        add(f'edge_{r}', out.edge, key)
-        add(f'num_edges_{r}', out.num_sampled_edges, key)
+    node_types = graph.meta.node_types
+    edge_types = [r.edge_type for r in graph.meta.relations]
+    for t, name in enumerate(facts['nodes']):
+        at = node_types.index(name)
+        lists[f'node_{t}'] = out.node[at]
+        lists[f'num_nodes_{t}'] = torch.tensor(
+            out.num_nodes[at], dtype=torch.int64
+        )
+        if out.batch is not None:
+            lists[f'tree_{t}'] = out.batch[at]
+    for r, name in enumerate(facts['edges']):
+        at = edge_types.index(None if name is None else tuple(name))
+        lists[f'row_{r}'] = out.row[at]
+        lists[f'col_{r}'] = out.col[at]
+        lists[f'edge_{r}'] = out.edge[at]
+        lists[f'num_edges_{r}'] = torch.tensor(
+            out.num_edges[at], dtype=torch.int64
+        )
     return lists
 
 

@@ -32,7 +32,7 @@ from torch_gsample.spark.run_folder import (
 )
 from torch_gsample.storage import ChunkedGraph
 from torch_gsample.storage.columns import concat_ranges
-from torch_gsample.storage.random_read import RandomReads
+from torch_gsample.storage.random_reads import RandomReads
 
 #: Maximum out-edges of a vertex sorted by one task.
 _LARGEST = 1 << 20

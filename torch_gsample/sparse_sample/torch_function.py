@@ -20,7 +20,7 @@ from torch_gsample.sparse_sample.arithmetic import (
 )
 from torch_gsample.sparse_sample.parts import M, Parts
 from torch_gsample.sparse_sample.random_values import bernoulli
-from torch_gsample.torch_private import name_reversed_product
+from torch_gsample.torch_private.dynamo import name_reversed_product
 
 #: Elementwise functions.
 _UNARY = (

@@ -23,6 +23,7 @@ class _Blocks(ctypes.Structure):
         ('num_blocks', ctypes.c_int64),
         ('data', ctypes.c_void_p),
         ('marked', ctypes.c_void_p),
+        ('guard', ctypes.c_void_p),
     )
 
 
@@ -40,6 +41,7 @@ class BlockCache:
     """
 
     def __init__(self, num_blocks: int, capacity: int):
+        self._functions = functions()
         self.capacity = min(capacity, num_blocks)
         self.data = page_aligned(self.capacity * BLOCK, huge=True)
         # Slot + 1 of each block. Pages of zeros take no memory.
@@ -50,14 +52,22 @@ class BlockCache:
         self._refused = page_aligned(num_blocks)
         # The hand's position, and the number of refused blocks.
         self._position = np.zeros(2, np.int64)
-        self._blocks = _Blocks(
+        #: For C functions that read items of cached blocks.
+        self.blocks = _Blocks(
             self._slot.ctypes.data,
             num_blocks,
             self.data.ctypes.data,
             self._marked.ctypes.data,
+            self._functions.gsample_new_guard(),
         )
-        #: For C functions that copy items of cached blocks.
-        self.blocks_pointer = ctypes.pointer(self._blocks)
+        if self.blocks.guard is None:
+            raise MemoryError('BlockCache: not enough memory for a lock')
+        self.blocks_pointer = ctypes.pointer(self.blocks)
+
+    def __del__(self) -> None:
+        if (blocks := getattr(self, 'blocks', None)) is not None:
+            guard = ctypes.c_void_p(blocks.guard)
+            self._functions.gsample_free_guard(guard)
 
     def find(self, offset: np.ndarray, out: np.ndarray) -> np.ndarray:
         """Copies items of cached blocks, and marks these blocks.
@@ -73,7 +83,7 @@ class BlockCache:
         assert out.itemsize in (4, 8, BLOCK), out.dtype
         missing = np.empty(len(offset), np.int64)
         offset = np.ascontiguousarray(offset, np.int64)
-        count = functions().gsample_find_items(
+        count = self._functions.gsample_find_items(
             self.blocks_pointer,
             pointer(offset),
             ctypes.c_int64(len(offset)),
@@ -103,7 +113,7 @@ class BlockCache:
         if self.capacity == 0:
             return
         block = np.ascontiguousarray(block, np.int64)
-        functions().gsample_insert_blocks(
+        self._functions.gsample_insert_blocks(
             pointer(block),
             ctypes.c_int64(len(block)),
             pointer(data),
@@ -116,4 +126,5 @@ class BlockCache:
             pointer(self._refused),
             pointer(self._position),
             pointer(self.data),
+            ctypes.c_void_p(self.blocks.guard),
         )

@@ -134,6 +134,11 @@ class BlockReader:
         """The file, or the :class:`Stripes` that map offsets to files."""
         return self._file.path
 
+    @property
+    def cached_blocks(self) -> ctypes.Structure:
+        """The cached blocks, for C functions."""
+        return self._cache.blocks
+
     def gather(self, offset: np.ndarray, dtype: np.dtype) -> np.ndarray:
         """Returns the items at offsets in the file.
 
@@ -329,6 +334,11 @@ class BlockReader:
                 self._cache.insert(block, staging[: len(block) * BLOCK])
         finally:
             self._idle.append(staging)
+
+    def count_found(self, size: int) -> None:
+        """Counts items that were read in place."""
+        with self._lock:
+            self._count(size, 0)
 
     def _count(self, size: int, missing: int) -> None:
         """Counts items, or blocks, of which some were missing."""

@@ -106,6 +106,34 @@ class RelationReader:
     ):
         self._meta, self._blocks, self._appended = meta, blocks, appended
         self._columns = Columns(meta)
+        #: Counts items that were read in place.
+        self.count_found = blocks.count_found
+
+    @property
+    def has_narrow_rows(self) -> bool:
+        """Whether neighbours are int32."""
+        return self._columns.items['neighbor'].dtype == torch.int32
+
+    def addresses(self, weighted: bool, timed: bool) -> list[int | None]:
+        """Returns what C functions need to read cached blocks in place.
+
+        Args:
+            weighted (bool): Whether to read weights, if there are any.
+            timed (bool): Whether to read times, if there are any.
+
+        Returns:
+            List[int]: The addresses of blocks, columns, neighbours, ids,
+            weights and times, or None for arrays that there are not.
+        """
+        known = self._columns.items
+        items = (
+            known['neighbor'],
+            known.get('edge_id'),
+            known.get('weight') if weighted else None,
+            known.get('time') if timed else None,
+        )
+        structures = self._blocks.cached_blocks, self._columns, *items
+        return [s if s is None else ctypes.addressof(s) for s in structures]
 
     def bounds(self, node: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the first edge position and the degree of each node.

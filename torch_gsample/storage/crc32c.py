@@ -35,12 +35,16 @@ def functions() -> Any:
         'column_bounds',
         'num_nodes',
         'take_columns',
+        'sample_cached',
+        'end_sample',
     ):
         getattr(out, f'gsample_{name}').restype = ctypes.c_int64
     out.gsample_read_rows.restype = ctypes.c_int
     out.gsample_take_memory.restype = ctypes.c_void_p
     out.gsample_give_memory.restype = None
     out.gsample_begin_nodes.restype = ctypes.c_void_p
+    out.gsample_new_guard.restype = ctypes.c_void_p
+    out.gsample_free_guard.restype = None
     out.gsample_copy_nodes.restype = out.gsample_end_nodes.restype = None
     out.gsample_index_keys.restype = None
     out.gsample_number_rows.restype = None

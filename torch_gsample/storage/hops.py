@@ -1,12 +1,12 @@
 """Hops, local ids and outputs, shared by all samplers of graphs on disk.
 
-Seeds and a function that draws at a frontier come in; PyG's outputs go out,
-equal to those of the operator ``sample_neighbors``.
+Seeds and a function that draws at a frontier come in; lists go out, equal to
+those of the operator ``sample_neighbors``.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -14,7 +14,6 @@ from torch import Tensor
 from torch_gsample import ops
 from torch_gsample.graph_types import GraphTypes
 from torch_gsample.rng import EPOCH_SCOPE
-from torch_gsample.samplers.output import pyg as output
 from torch_gsample.storage.drawn import Drawn
 from torch_gsample.storage.pooled import empty_vector
 from torch_gsample.storage.sampled_nodes import SampledNodes
@@ -41,6 +40,29 @@ class Frontier:
 
 #: Draws at a frontier: (relation, hop, frontier).
 Draw = Callable[[int, int, Frontier], Drawn]
+
+
+class SampledHops(NamedTuple):
+    """A sample: an item for each node type, or for each edge type.
+
+    Args:
+        node (List[torch.Tensor]): int64, the nodes of each type.
+        row (List[torch.Tensor]): int64, local ids of the sources of edges.
+        col (List[torch.Tensor]): int64, those of destinations.
+        edge (List[torch.Tensor]): int64, ids of edges.
+        batch (List[torch.Tensor], optional): int64, the tree of each node, if
+            trees are disjoint.
+        num_nodes (List[List[int]]): Nodes of each hop, the seeds first.
+        num_edges (List[List[int]]): Edges of each hop.
+    """
+
+    node: list[Tensor]
+    row: list[Tensor]
+    col: list[Tensor]
+    edge: list[Tensor]
+    batch: list[Tensor] | None
+    num_nodes: list[list[int]]
+    num_edges: list[list[int]]
 
 
 class _Edges:
@@ -79,7 +101,7 @@ def sample_by_hops(
     fanouts: list[list[int]],
     options: dict[str, Any],
     draw: Draw,
-) -> Any:
+) -> SampledHops:
     """Samples neighbours of ``seeds`` hop by hop.
 
     Args:
@@ -130,7 +152,7 @@ def sample_by_hops(
                 nodes[src].take(columns, drawn, part, threads, out)
         for sampled in nodes.values():
             sampled.end_hop()
-    return _to_output(graph, nodes, edges, disjoint)
+    return _sampled(graph, nodes, edges, disjoint)
 
 
 def _frontier(
@@ -145,23 +167,22 @@ def _frontier(
     return Frontier(columns.columns, root, tree_time[tree])
 
 
-def _to_output(
+def _sampled(
     graph: GraphTypes,
     nodes: dict[Any, SampledNodes],
     edges: list[_Edges],
     disjoint: bool,
-) -> Any:
+) -> SampledHops:
     node, tree, counts = zip(
         *(nodes[t].all() for t in graph.node_types), strict=True
     )
     row, col, edge = ([e.items[i] for e in edges] for i in range(3))
-    return output.output_of(
-        graph,
-        node,
+    return SampledHops(
+        [*node],
         row,
         col,
         edge,
-        tree if disjoint else None,
-        list(counts),
+        [*tree] if disjoint else None,
+        [*counts],
         [e.counts for e in edges],
     )

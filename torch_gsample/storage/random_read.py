@@ -1,14 +1,13 @@
 """Samples a graph on disk batch by batch, reading only the needed blocks."""
 
-import os
 from typing import Any
 
 from torch import Tensor
 from torch_geometric.sampler.base import SubgraphType
 from typing_extensions import Unpack
 
-from torch_gsample.locks import new_lock
 from torch_gsample.memory import bytes_of
+from torch_gsample.ops import Sample
 from torch_gsample.options import (
     DiskOptions,
     TimeBound,
@@ -18,93 +17,12 @@ from torch_gsample.options import (
 from torch_gsample.samplers.neighbor.edge_bound import Select
 from torch_gsample.samplers.neighbor.node_wise import NumNeighborsType
 from torch_gsample.samplers.neighbor.time_interval import TimeInterval
-from torch_gsample.storage.blocks import BlockReader
-from torch_gsample.storage.columns import RelationReader
 from torch_gsample.storage.drawn import Drawn
 from torch_gsample.storage.graph import ChunkedGraph
 from torch_gsample.storage.hops import Draw, Frontier
+from torch_gsample.storage.random_reads import RandomReads
 from torch_gsample.storage.reading import ENGINES
 from torch_gsample.storage.sampler import DiskSampler
-from torch_gsample.storage.segments import Appended
-
-_opening = new_lock()
-
-
-class RandomReads:
-    """The open files of a graph, separate for each process.
-
-    Args:
-        graph (ChunkedGraph): The graph.
-        cache_bytes (int): Total memory of all caches.
-        engine (str, optional): See :meth:`File.read_ranges`.
-    """
-
-    def __init__(
-        self, graph: ChunkedGraph, cache_bytes: int, engine: str = 'auto'
-    ):
-        self._graph, self._cache_bytes = graph, cache_bytes
-        self._engine = engine
-        self._process = -1
-        self._blocks: list[BlockReader] = []
-        self._readers: list[RelationReader] = []
-
-    def readers(self) -> list[RelationReader]:
-        """Returns a reader for each relation.
-
-        A forked process creates its own: it must not share its parent's locks.
-        """
-        if self._process != os.getpid():
-            with _opening:  # threads share one cache
-                self._open()
-        return self._readers
-
-    def _open(self) -> None:
-        if self._process != os.getpid():
-            graph = self._graph
-            total = max(graph.num_bytes, 1)
-            self._blocks = [
-                BlockReader(
-                    graph.open(meta),
-                    graph.meta.sizes[meta.file],
-                    checked,
-                    self._cache_bytes * graph.meta.sizes[meta.file] // total,
-                    self._engine,
-                )
-                for meta, checked in zip(
-                    graph.meta.relations, graph.checked, strict=True
-                )
-            ]
-            none: list[Appended | None] = [None] * len(self._blocks)
-            appended = [*graph.segments.edges] or none
-            self._readers = [
-                RelationReader(*parts)
-                for parts in zip(
-                    graph.meta.relations, self._blocks, appended, strict=True
-                )
-            ]
-            self._process = os.getpid()
-
-    def files(self) -> list[BlockReader]:
-        """Returns the block reader of each relation."""
-        self.readers()
-        return self._blocks
-
-    def stats(self) -> dict[str, Any]:
-        """Returns the read counters of this process."""
-        self.readers()
-        keys = 'hits', 'misses', 'blocks_read', 'requests'
-        out: dict[str, Any] = {
-            key: sum(b.stats[key] for b in self._blocks) for key in keys
-        }
-        items = out['hits'] + out['misses']
-        out['hit_rate'] = out['hits'] / items if items else 0.0
-        engines = {b.stats['engine'] for b in self._blocks} - {None}
-        out['engine'] = ', '.join(sorted(engines)) or None
-        return out
-
-    def __getstate__(self) -> dict[str, Any]:
-        kept = {'_process': -1, '_blocks': [], '_readers': []}
-        return {**self.__dict__, **kept}
 
 
 class RandomReadSampler(DiskSampler):
@@ -198,6 +116,21 @@ class RandomReadSampler(DiskSampler):
             return Drawn.of_columns(*columns)
 
         return draw
+
+    def sample_cached(
+        self,
+        seeds: list[Tensor],
+        seed_time: list[Tensor] | None,
+        fanouts: list[list[int]],
+        options: dict[str, Any],
+    ) -> Sample | None:
+        """Samples a batch of which all blocks are cached."""
+        hops = self._reads.cached_hops()
+        if hops is None:
+            return None
+        return hops.sample(
+            seeds, seed_time, fanouts, options, self.use_weights
+        )
 
     def select_edges(
         self, fanouts: list[list[int]], options: dict[str, Any]

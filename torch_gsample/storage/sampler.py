@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 from torch_geometric.sampler.base import DataType, SubgraphType
 
-from torch_gsample.ops import Sampling
-from torch_gsample.ops._check import node_ids
+from torch_gsample.ops import Sample, Sampling
+from torch_gsample.ops._check import int64_vector, node_ids
 from torch_gsample.options import Order, RngScope
 from torch_gsample.samplers.arguments import (
     check_count,
@@ -26,7 +26,7 @@ from torch_gsample.samplers.neighbor.node_wise import (
     NumNeighborsType,
 )
 from torch_gsample.samplers.neighbor.time_interval import TimeInterval
-from torch_gsample.samplers.output.pyg import to_sampler_output
+from torch_gsample.samplers.output.pyg import output_of, to_sampler_output
 from torch_gsample.storage.graph import ChunkedGraph
 from torch_gsample.storage.hops import Draw, sample_by_hops
 
@@ -58,10 +58,14 @@ class DiskNeighborhood:
             name: getattr(sampling, name) for name in Sampling.__slots__
         }
         if seed_time is None or sampler.interval.bound != 'edge':
+            sample = self._sample_cached(seeds, seed_time, fanouts, options)
+            if sample is not None:
+                return to_sampler_output(sample, graph, sampling.disjoint)
             self.draw = sampler.begin_batch(fanouts, options)
-            return sample_by_hops(
+            found = sample_by_hops(
                 graph, seeds, seed_time, fanouts, options, self.draw
             )
+            return output_of(graph, *found)
         none = torch.empty(0, dtype=torch.int64)
         nodes = [
             node_ids('NeighborSampler', 'seeds', seeds.get(t, none), count)
@@ -73,6 +77,28 @@ class DiskNeighborhood:
             graph, nodes, times, fanouts, key, sampler.interval, select
         )
         return to_sampler_output(sample, graph, sampling.disjoint)
+
+    def _sample_cached(
+        self,
+        seeds: dict[Any, Tensor],
+        seed_time: dict[Any, Tensor] | None,
+        fanouts: list[list[int]],
+        options: dict[str, Any],
+    ) -> Sample | None:
+        graph = self._sampler.graph
+        none = torch.empty(0, dtype=torch.int64)
+        nodes = [
+            int64_vector(
+                'NeighborSampler', 'seeds', seeds.get(t, none)
+            ).contiguous()
+            for t in graph.node_types
+        ]
+        times = None
+        if seed_time is not None:
+            times = [
+                seed_time.get(t, none).contiguous() for t in graph.node_types
+            ]
+        return self._sampler.sample_cached(nodes, times, fanouts, options)
 
     def stats(self) -> dict[str, Any]:
         """Returns nothing: the sampler reports its own caches."""
@@ -187,6 +213,16 @@ class DiskSampler(NeighborSampler):
     @property
     def edge_permutation(self) -> None:
         """None: edges of a sample have the ids of the original graph."""
+        return None
+
+    def sample_cached(
+        self,
+        seeds: list[Tensor],
+        seed_time: list[Tensor] | None,
+        fanouts: list[list[int]],
+        options: dict[str, Any],
+    ) -> Sample | None:
+        """Samples without reading; None if something has to be read."""
         return None
 
     def begin_batch(

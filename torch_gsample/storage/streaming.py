@@ -40,7 +40,7 @@ from torch_gsample.storage.format import LENGTH
 from torch_gsample.storage.frontiers import seed_keys
 from torch_gsample.storage.graph import ChunkedGraph
 from torch_gsample.storage.hops import Draw
-from torch_gsample.storage.random_read import RandomReads
+from torch_gsample.storage.random_reads import RandomReads
 from torch_gsample.storage.sampler import DiskSampler
 from torch_gsample.storage.spill import Folder
 

@@ -2,22 +2,16 @@
 
 Nothing else touches them. ``tests/test_torch_private.py`` checks each on the
 installed torch, and says what breaks without it. It is below ``ops``, as
-operators need some of it, and imports nothing of the package.
+operators need some of it, and imports nothing of the package. Parts
+that import Dynamo, for a second, are in modules of their own.
 """
 
 import inspect
 import operator
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import torch
-
-# Errors of a capture: the message depends on who failed.
-from torch._dynamo.exc import (
-    BackendCompilerFailed,
-    FailOnRecompileLimitHit,
-    TorchDynamoException,
-    TorchRuntimeError,
-)
 from torch._library.fake_impl import allocate_size
 
 # The kind of a node that is a call: torch has no public name for it.
@@ -31,10 +25,6 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch._utils import ExceptionWrapper
 from torch.autograd import forward_ad, profiler
 from torch.compiler import is_dynamo_compiling
-from torch.fx.experimental.symbolic_shapes import (
-    GuardOnDataDependentSymNode,
-    guard_or_false,
-)
 
 # Sees each tensor that a run makes, to count its bytes.
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -42,30 +32,7 @@ from torch.utils._pytree import tree_leaves, tree_map, tree_map_only
 from torch.utils.data import DataLoader
 from torch.utils.data.dataloader import _SingleProcessDataLoaderIter
 
-from torch_gsample.torch_private.direct import Direct
-from torch_gsample.torch_private.dynamo import (
-    ASSERT_SCALAR,
-    ENTERS,
-    EXITS,
-    SET_GRAD_ENABLED,
-    are_same,
-    argument_of,
-    capture_unknown_lengths,
-    examples_of,
-    expression_of,
-    is_of_module,
-    may_change,
-    maybe_dynamic,
-    memory_of,
-    name_of_source,
-    name_reversed_product,
-    only_as_compiled,
-    operators_of,
-    own_copy,
-    rules_of_sizes,
-    unknown_length,
-    unknown_size,
-)
+Function = TypeVar('Function', bound=Callable[..., Any])
 
 # Operators ###################################################################
 
@@ -95,6 +62,15 @@ def shape_env_of(context: Any) -> Any:
     The public ``new_dynamic_size`` asks for a configuration flag.
     """
     return getattr(context, '_shape_env', None)
+
+
+def constant_result(function: Function) -> Function:
+    """Marks a function for Dynamo to call while it captures.
+
+    As ``torch.compiler.assume_constant_result``, which imports Dynamo.
+    """
+    function._dynamo_marked_constant = True  # type: ignore[attr-defined]
+    return function
 
 
 # Tensors #####################################################################

@@ -9,11 +9,8 @@ from typing import Any
 
 import torch
 
-from torch_gsample.torch_private import (
-    SET_GRAD_ENABLED,
-    OpOverload,
-    schema_of,
-)
+from torch_gsample.torch_private import OpOverload, schema_of
+from torch_gsample.torch_private.dynamo import SET_GRAD_ENABLED
 
 #: Operators of this package that programs use. Others load libraries.
 _OWN = frozenset(

@@ -31,7 +31,7 @@ from torch_gsample.compiler.exported.structure import (
 from torch_gsample.compiler.ir import example, placeholders
 from torch_gsample.compiler.options import Options
 from torch_gsample.ops.matrix import _key_state
-from torch_gsample.torch_private import (
+from torch_gsample.torch_private.dynamo import (
     expression_of,
     maybe_dynamic,
     name_of_source,

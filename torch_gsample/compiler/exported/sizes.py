@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from torch_gsample.torch_private import expression_of, rules_of_sizes
+from torch_gsample.torch_private.dynamo import expression_of, rules_of_sizes
 
 Rule = Any
 #: Functions by their names in sympy and torch, with their signs.

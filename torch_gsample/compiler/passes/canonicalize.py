@@ -54,13 +54,13 @@ from torch_gsample.compiler.ir import (
 from torch_gsample.compiler.new_values import make_new_value
 from torch_gsample.compiler.retrace import fake_mode_of, retrace
 from torch_gsample.torch_private import (
-    ASSERT_SCALAR,
-    GuardOnDataDependentSymNode,
     OpOverload,
     OpOverloadPacket,
     overload_name,
     schema_of,
 )
+from torch_gsample.torch_private.dynamo import ASSERT_SCALAR
+from torch_gsample.torch_private.errors import GuardOnDataDependentSymNode
 
 #: Python's operators on tensors, by torch's name.
 _NAMES: dict[Any, str] = {

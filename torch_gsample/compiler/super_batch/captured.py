@@ -18,7 +18,7 @@ from torch_gsample.compiler.passes.super_batch import is_super_batched
 from torch_gsample.compiler.super_batch import segments
 from torch_gsample.locks import new_lock
 from torch_gsample.rng import current_program
-from torch_gsample.torch_private import argument_of
+from torch_gsample.torch_private.dynamo import argument_of
 
 #: Runs the caller's batches instead of a program's graph; None to run the
 #: graph itself.

@@ -15,11 +15,9 @@ from torch_gsample.compiler.options import Options
 from torch_gsample.compiler.super_batch.captured import Captured, runner
 from torch_gsample.compiler.super_batch.size import Memory, SizeSearch
 from torch_gsample.rng import BatchKeys
-from torch_gsample.torch_private import (
-    BackendCompilerFailed,
-    is_transformed,
-    unknown_length,
-)
+from torch_gsample.torch_private import is_transformed
+from torch_gsample.torch_private.dynamo import unknown_length
+from torch_gsample.torch_private.errors import BackendCompilerFailed
 
 #: Errors if batches need too much memory together, or violate the assumptions
 #: of a rule.

@@ -25,7 +25,8 @@ from torch.fx import Graph, Node
 
 from torch_gsample.compiler.ir import example, same_size
 from torch_gsample.compiler.super_batch import segments
-from torch_gsample.torch_private import schema_of, unknown_size
+from torch_gsample.torch_private import schema_of
+from torch_gsample.torch_private.dynamo import unknown_size
 
 
 def args_of(node: Node) -> tuple[Any, ...]:

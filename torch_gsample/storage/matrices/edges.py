@@ -35,7 +35,7 @@ from torch_gsample.storage.matrices.reads import (
 )
 from torch_gsample.storage.matrices.shared_vector import SharedVector
 from torch_gsample.storage.pooled import empty_vector
-from torch_gsample.storage.random_read import RandomReads
+from torch_gsample.storage.random_reads import RandomReads
 from torch_gsample.storage.read_model import DiskModel
 
 #: Bytes of one read of a scan.

@@ -17,7 +17,7 @@ from torch_gsample.storage.matrices.rows import (
     write_rows,
 )
 from torch_gsample.storage.matrices.steps import Steps
-from torch_gsample.storage.random_read import RandomReads
+from torch_gsample.storage.random_reads import RandomReads
 from torch_gsample.storage.read_model import DiskModel
 from torch_gsample.storage.reading import ENGINES
 

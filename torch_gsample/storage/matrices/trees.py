@@ -70,11 +70,13 @@ def sample_trees(
     out = sample_by_hops(
         graph, {None: seeds}, None, [[*fanouts]], options, draw
     )
+    assert out.batch is not None, 'trees are disjoint'
+    node, tree = out.node[0], out.batch[0]
     if ptr is None:
-        return out.node, out.batch
-    batch = torch.searchsorted(ptr[1:], out.batch, right=True)
+        return node, tree
+    batch = torch.searchsorted(ptr[1:], tree, right=True)
     order = batch.argsort(stable=True)
-    return out.node[order], out.batch[order]
+    return node[order], tree[order]
 
 
 def _one_by_one(

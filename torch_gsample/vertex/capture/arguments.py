@@ -79,6 +79,7 @@ class Reading:
         used = set(layer._edge_user_args if is_edges else layer._user_args)
         end = 1 if layer.flow == 'source_to_target' else 0
         is_square = False
+        bare: list[tuple[str, Tensor]] = []
         for name in sorted(kwargs):
             value = kwargs[name]
             ends = [
@@ -95,6 +96,9 @@ class Reading:
                 continue
             rows = ''.join(str(i) for i in sorted(ends))
             is_square = is_square or rows == '01'
+            if not rows and isinstance(value, Tensor):
+                bare.append((name, value))
+                continue
             self._add(name, None, value, rows, plain)
         if None in self.sizes:
             is_square = True
@@ -104,11 +108,15 @@ class Reading:
                     'no argument determines the number of vertices'
                 )
             self.sizes = [known, known]
-        elif pairs and end == 0:
-            # PyG reads the first of a pair at "_j" whatever the flow.
-            is_square = is_square or self.sizes[0] == self.sizes[1]
+        elif self.sizes[0] == self.sizes[1]:
+            # A message may count rows of either end, and with a pair, PyG
+            # reads the first at "_j" whatever the flow.
+            is_square = True
         if is_square and self.sizes[0] != self.sizes[1]:
             raise NotCaptured('sources and destinations of different lengths')
+        for name, value in bare:
+            of_all = is_square and self._is_of_vertices(value)
+            self._add(name, None, value, '01' if of_all else '', plain)
         given: Any = self.given
         self.key = Arguments(
             *(tuple(self._found), tuple(plain), tuple(pairs)),
@@ -139,6 +147,12 @@ class Reading:
         self._found.append(
             Argument(name, place, tuple(shape), x.dtype, row, rows)
         )
+
+    def _is_of_vertices(self, x: Tensor) -> bool:
+        """Whether the rows of an argument without end are all vertices."""
+        if not x.dim() or x.shape[0] == self._edges:
+            return False
+        return x.shape[self._layer.node_dim % x.dim()] == self.sizes[0]
 
     def _see(self, name: str, end: int, rows: int) -> None:
         if self.sizes[end] is None:

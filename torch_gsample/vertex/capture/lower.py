@@ -30,10 +30,10 @@ class Program:
 
     Args:
         edges (Sequence[Node]): The returned values of edges.
-        root (Node): The result of the call.
+        roots (Sequence[Node]): The results of the call.
     """
 
-    def __init__(self, edges: Sequence[Node], root: Node):
+    def __init__(self, edges: Sequence[Node], roots: Sequence[Node]):
         #: Operands: names by node, and the row dimension removed from
         #: parameters.
         self.leaves: dict[tuple[Node, int | None], str] = {}
@@ -42,9 +42,10 @@ class Program:
         self._checked: set[Node] = set()
         for node in edges:
             self._find_edges(node)
-        self._find_outputs(root)
+        for node in roots:
+            self._find_outputs(node)
         if not self.outputs:
-            raise root.fail('nothing is aggregated')
+            raise roots[0].fail('nothing is aggregated')
         #: The dtype of the kernel; operands are converted.
         self.dtype = kernel_dtype(self.outputs[0].dtype)
         for node in self.outputs:

@@ -58,10 +58,13 @@ class NotKept:
 class _Captured:
     """A program and its calling convention."""
 
-    def __init__(self, layer: Any, root: Node, kept: dict[str, Node | None]):
+    def __init__(self, layer: Any, root: Any, kept: dict[str, Node | None]):
+        #: The result, or a tuple or list of them.
         self.root, self.kept = root, kept
-        found = [root, *(node for node in kept.values() if node)]
-        self.program = Program([n for n in found if n.kind != AGGREGATE], root)
+        roots = [root] if isinstance(root, Node) else root
+        found = [*roots, *(node for node in kept.values() if node)]
+        edges = [node for node in found if node.kind != AGGREGATE]
+        self.program = Program(edges, roots)
         built = self.program
 
         def program(v: Any, **values: Any) -> Any:
@@ -77,14 +80,14 @@ class _Captured:
 
     def run(
         self, layer: Any, graph: Tensor, reading: Reading, target: int
-    ) -> Tensor:
+    ) -> Any:
         """Computes ``propagate``; casts of autocast were recorded."""
         with without_autocast(graph.device):
             return self._run(layer, graph, reading, target)
 
     def _run(
         self, layer: Any, graph: Tensor, reading: Reading, target: int
-    ) -> Tensor:
+    ) -> Any:
         sizes: Any = reading.sizes
         rows = sizes[1 - target], sizes[target], graph.shape[1]
         tensors = Tensors(layer, reading.inputs, rows, graph, target)
@@ -104,12 +107,19 @@ class _Captured:
             if weights is not None:
                 kept = tensors.of(weights).contiguous()
             setattr(layer, name, kept)
-        result = tensors.of(self.root)
-        want = list(self.root.shape)
-        is_vertex = self.root.kind == AGGREGATE
-        want[self.root.row or 0] = rows[1 if is_vertex else 2]
-        assert list(result.shape) == want, f'{list(result.shape)}, not {want}'
-        return result.contiguous()  # as in PyG, where users take views of it
+        if isinstance(self.root, Node):
+            return _result(self.root, tensors, rows)
+        return type(self.root)(
+            _result(node, tensors, rows) for node in self.root
+        )
+
+
+def _result(root: Node, tensors: Tensors, rows: tuple[int, int, int]) -> Any:
+    result = tensors.of(root)
+    want = list(root.shape)
+    want[root.row or 0] = rows[1 if root.kind == AGGREGATE else 2]
+    assert list(result.shape) == want, f'{list(result.shape)}, not {want}'
+    return result.contiguous()  # as in PyG, where users take views of it
 
 
 class Capture:
@@ -212,7 +222,7 @@ class Capture:
         reading: Reading,
         target: int,
         key: Any,
-    ) -> Tensor:
+    ) -> Any:
         with self._lock:
             made = self._known.get(key)  # another thread may have captured it
             if made is None:

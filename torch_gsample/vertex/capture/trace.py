@@ -36,7 +36,7 @@ def traced_call(
     target: int,
     sizes: tuple[int, int, int],
     keeps: bool,
-) -> tuple[Node, dict[str, Node | None], list[str]]:
+) -> tuple[Any, dict[str, Node | None], list[str]]:
     """Runs ``propagate`` or ``edge_updater`` on symbols.
 
     Args:
@@ -50,9 +50,10 @@ def traced_call(
         keeps (bool): Whether attention weights are requested.
 
     Returns:
-        Tuple[Node, Dict[str, Node, optional], List[str]]: The result, the
-        attributes of the layer that a message sets, with their values if
-        requested, and the recorded text.
+        Tuple[Node or Sequence[Node], Dict[str, Node, optional], List[str]]:
+        The result, or the tuple or list of them; the attributes of the layer
+        that a message sets, with their values if requested; and the recorded
+        text.
 
     Raises:
         NotCaptured: If it cannot be captured.
@@ -75,16 +76,36 @@ def traced_call(
         out = getattr(clone, method)(
             graph, size=size if any(key.has_size) else None, **kwargs
         )
-    kind = AGGREGATE if method == 'propagate' else MIXED
-    if not isinstance(out, Traced) or out.node.kind != kind:
-        rows = 'row for each vertex' if kind == AGGREGATE else 'both ends'
-        raise NotCaptured(f'its result has no {rows}')
+    found = _results(method, out)
     kept = _kept(layer, parts, keeps)
     names = {ends[target]: 'D', ends[1 - target]: 'S', edges: 'E'}
-    text = text_of(out.node, names)
+    text = [line for node in found for line in text_of(node, names)]
     for name, node in kept.items():
         text += [name, *(text_of(node, names) if node else [])]
-    return out.node, kept, text
+    return found if type(out) in (tuple, list) else found[0], kept, text
+
+
+def _results(method: str, out: Any) -> Any:
+    """Returns the nodes of a call's result, or of its tuple or list.
+
+    Among several results of messages, some may have a row for each edge.
+    """
+    is_several = type(out) in (tuple, list) and method == 'propagate'
+    found = out if is_several else (out,)
+    nodes = [x.node for x in found if isinstance(x, Traced)]
+    kinds = {x.kind for x in nodes}
+    if method == 'edge_updater':
+        allowed, rows = {MIXED}, 'both ends'
+    else:
+        allowed, rows = {AGGREGATE}, 'row for each vertex'
+        if is_several and AGGREGATE in kinds:
+            allowed |= {MIXED, EDGE}
+    is_float = all(
+        x.kind == AGGREGATE or x.dtype.is_floating_point for x in nodes
+    )
+    if len(nodes) < len(found) or not kinds <= allowed or not is_float:
+        raise NotCaptured(f'its result has no {rows}')
+    return tuple(nodes) if type(out) is tuple else nodes
 
 
 def _symbols(

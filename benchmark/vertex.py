@@ -197,8 +197,7 @@ def main(arguments: list[str] | None = None) -> None:
     for first in args.memory:
         columns += [f'{first} peak MB', 'less than eager / any']
     report = Report(
-        f'Fused layers beside PyG, ms and MB ({" / ".join(KINDS)}): '
-        f'{machine()}',
+        f'Fused layers and PyG, ms and MB ({" / ".join(KINDS)}): {machine()}',
         columns,
     )
 

@@ -7,8 +7,8 @@
 
 One process of each machine writes the graph and its sampler to a file that all
 of them map; the memory that is printed is the system's count (PSS), in which a
-page of two processes counts half for each. Beside the model is printed what
-the largest class alone reaches.
+page of two processes counts half for each. The share of the largest class is
+printed, too.
 """
 
 import argparse

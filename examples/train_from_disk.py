@@ -12,7 +12,7 @@ both are forgotten. From then on the system refuses the process more memory
 than ``--memory`` (``RLIMIT_DATA``). Edges are read by a
 :class:`StreamingSampler` in training and by a :class:`RandomReadSampler` in
 the test, features by a :class:`DiskFeatureStore`, which plans its reads by the
-samples of coming batches. Beside it is printed what features alone reach.
+samples of coming batches. The accuracy of features alone is printed, too.
 
 The second graph is the file index of Debian: directories, names of files and
 packages, 28 M edges. ``PATH/graph.npz`` holds ``edge/<src>__<rel>__<dst>``,

@@ -42,7 +42,7 @@ def pytest_addoption(parser):
     parser.addoption(
         '--update-golden',
         action='store_true',
-        help='write golden files anew, to be reviewed like code',
+        help='rewrite golden files, to be reviewed like code',
     )
 
 

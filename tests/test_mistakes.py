@@ -13,6 +13,7 @@ from torch_geometric.data import Data, HeteroData
 from torch_geometric.transforms import ToUndirected  # noqa: F401
 
 import torch_gsample as gs
+from torch_gsample import relational, spark  # noqa: F401
 
 EDGES = torch.tensor([[0, 1, 2, 3, 4], [1, 2, 3, 4, 0]])
 data = Data(edge_index=EDGES, x=torch.randn(5, 2), num_nodes=5)
@@ -28,10 +29,16 @@ seeds = torch.tensor([0, 1])
 floats = torch.tensor([0.0, 1.0])
 key = gs.rng.make_key(0, 0, 0)
 label = EDGES[:, :2]
+weighted = hetero.clone()
+weighted['paper', 'cites', 'paper'].w = torch.ones(3)
 
 
 def having(**attributes):
     return Data(edge_index=EDGES, num_nodes=5, **attributes)
+
+
+def program(A, seeds):
+    return A[:, seeds].individual_sample(2)
 
 
 MISTAKES = """
@@ -209,18 +216,84 @@ gs.explain(None)
 gs.explain(data)
 gs.quantize_rows([1, 2])
 """
+FURTHER = """
+# loaders
+NeighborLoader(data, np.array([2.5]))
+NeighborLoader([2], data)
+NeighborLoader(data.x, EDGES, [2])
+NeighborLoader(data, [2], batch_size=True)
+NeighborLoader(data, [2], batch_size=float('nan'))
+NeighborLoader(data, [2], input_nodes=np.array([0, 9]))
+NeighborLoader(data, [2], input_nodes='train_mask')
+NeighborLoader(data, [2], input_nodes={'paper': seeds})
+NeighborLoader(data, [2], device='cuda:0')
+NeighborLoader(data, [2], prefetch_factor=0, num_workers=1)
+NeighborLoader(data, [2], prefetch_factor=1.5, num_workers=1)
+NeighborLoader(data, [2], generator=3, shuffle=True)
+NeighborLoader(data, [2], persistent_workers=True)
+NeighborLoader(data, [2], timeout=-1)
+NeighborLoader(data, [2], batch_sampler=[[0, 1]], batch_size=3)
+NeighborLoader(data, [3], sampler=gs.NeighborSampler(data, [2]))
+NeighborLoader(Data(edge_index=EDGES, num_nodes=5.0), [2])
+NeighborLoader(Data(edge_index=EDGES.bool(), num_nodes=5), [2])
+NeighborLoader(data, [2], time_attr=data.time)
+NeighborLoader(data, [2], time_attr=3)
+NeighborLoader(having(w=[1.0] * 5), [2], weight_attr='w')
+NeighborLoader(having(w=torch.ones(5, 2)), [2], weight_attr='w')
+NeighborLoader(weighted, [2], input_nodes='paper', weight_attr='w')
+NeighborLoader(having(t=[0, 1, 2, 3, 4]), [2], time_attr='t')
+NeighborLoader(having(t=torch.zeros(5, 2).long()), [2], time_attr='t')
+NeighborLoader(data, [2]).load_state_dict({})
+LinkNeighborLoader(data, [2], edge_label_index=[[0], [1]])
+LinkNeighborLoader(data, [2], edge_label_index=label, edge_label=[1, 0])
+LinkNeighborLoader(data, [2], edge_label_index=label, timeout=-1)
+gs.NegativeSampling('triplet', amount=1.5)
+gs.NegativeSampling('binary', src_weight=[1, 2])
+BatchShape(3, 4)
+LastNeighborLoader(5, 2)(floats)
+# samplers, graphs and programs
+gs.NeighborSampler(data, [2], num_threads=True)
+gs.NeighborSampler(data, [2], time_window=True, time_attr='time')
+gs.NeighborSampler(data, [2], graph_placement='disk')
+gs.Graph.from_edge_index(EDGES, num_nodes='5')
+gs.Graph.from_edge_index(EDGES, num_nodes=2.5)
+gs.Graph.from_edge_index(EDGES).with_weights(torch.ones(5))
+gs.Graph.from_edge_index(EDGES).with_times(torch.arange(5))
+gs.compile(program)(data, seeds)
+gs.load_program(None)
+gs.nn.Node2Vec(data, 8, 5, 2)
+gs.nn.Node2Vec(EDGES, 8, 5, 2, p='x')
+gs.datasets.power_law(10, 'x', 3)
+gs.datasets.rmat(3.5, 4)
+gs.graph_sampling.graph_properties(EDGES)
+gs.graph_sampling.sample_quality(data, None)
+# tables and Spark
+relational.from_tables({'a': 3})
+relational.TableFolder(None)
+relational.EntityTask('a', [0], seeds)
+relational.EntityTask('a', seeds, floats)
+relational.EntityTask('a', seeds, seeds[:1])
+relational.EntityTask('a', seeds, seeds, torch.ones(5))
+relational.LinkTask('a', seeds, seeds, seeds)
+relational.LinkTask(('a', 'b'), seeds, seeds[:1], seeds)
+relational.LinkTask(('a', 'b'), seeds, seeds, seeds, num_negatives=-1)
+spark.random_edge(data, EDGES, 0.5)
+spark.neighbor_sample(EDGES, seeds, [2])
+spark.SampledParquetLoader(None)
+"""
 #: Names for the lines.
 NAMES = {
     **{name: getattr(gs.loader, name) for name in gs.loader.__all__},
     **globals(),
     'ops': gs.ops,
 }
-LINES = [
-    line for line in MISTAKES.splitlines() if line and not line.startswith('#')
-]
+FIRST, LAST = (
+    [line for line in text.splitlines() if line and not line.startswith('#')]
+    for text in (MISTAKES, FURTHER)
+)
 
 
-@pytest.mark.parametrize('line', LINES)
+@pytest.mark.parametrize('line', FIRST + LAST)
 def test_a_mistake_is_named_where_it_is_made(line):
     with pytest.raises((ValueError, TypeError, IndexError)) as caught:
         eval(line, NAMES)
@@ -258,4 +331,5 @@ def test_a_mask_of_integers_is_noticed():
 
 
 def test_there_are_as_many_as_are_promised():
-    assert len({*LINES}) >= 131
+    assert len({*FIRST}) >= 131
+    assert len({*LAST}) >= 40

@@ -55,6 +55,7 @@ LAYERS = {
     'rng': {'ops'},  # its draws, once called
     'ops': {'_deprecated', '_library', 'ops'},
     'owned_folder': set(),
+    'path_argument': set(),
     'formats': {'_deprecated'},
     'csc': {'ops', 'placement'},
     'graph': {
@@ -125,7 +126,7 @@ LAYERS = {
 
 
 #: All may import these.
-BELOW = {'_lazy', 'locks', 'torch_private'}
+BELOW = {'_lazy', 'locks', 'path_argument', 'torch_private'}
 
 IMPORT = """
 import json, sys

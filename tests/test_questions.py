@@ -67,9 +67,9 @@ How do I use my own sampler in a loader?
 How much memory does a sampler take?
     sampling#memory share_memory
 How do I resume in the middle of an epoch?
-    loaders#checkpoint-and-resume state_dict
+    howto/resume# state_dict
 How do I keep features in bfloat16 or int8?
-    loaders#feature-quantization quantize_rows
+    howto/quantization# quantize_rows
 How do I use GraphSAINT?
     loaders# GraphSAINT
 Does the number of workers change samples?

@@ -25,12 +25,12 @@ REPORT = re.compile(
     r'stores, (?P<loads>\d+) bytes spill loads\n'
     r'.*: Used (?P<registers>\d+) registers(?P<rest>.*)'
 )
-#: Of a processor (SM) of compute capability 7.0 to 9.0.
+#: Limits of a processor (SM) of compute capability 7.0 to 9.0.
 REGISTERS, GRANULE, WARPS = 65_536, 256, {75: 32, 86: 48, 89: 48}
 
 
 class Kernel(NamedTuple):
-    """What ptxas says of a kernel; sizes are in bytes."""
+    """The report of ptxas on a kernel; sizes are in bytes."""
 
     name: str
     registers: int

@@ -1,4 +1,4 @@
-"""Where pictures are drawn."""
+"""The axes of pictures."""
 
 from typing import Any
 

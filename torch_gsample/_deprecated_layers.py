@@ -143,7 +143,7 @@ def _sample_hops(
     return Hops(*([of_one for [of_one] in part] for part in out[:4]))
 
 
-#: What to use instead of each name in :mod:`torch_gsample.ops`, and its value.
+#: The replacement of each name in :mod:`torch_gsample.ops`, and its value.
 NAMES: dict[str, tuple[str, Any]] = {
     'HeteroHops': ('Layers', HeteroHops),
     'Hops': ('Layers', Hops),

@@ -1,4 +1,4 @@
-"""What :func:`.ops.sample_neighbors` replaces, for one release."""
+"""Functions that :func:`.ops.sample_neighbors` replaces, for one release."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple

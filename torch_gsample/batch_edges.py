@@ -148,7 +148,7 @@ class BatchEdges:
     def _sum(self, weight: Tensor) -> Tensor:
         """Returns the sum of a value of each edge, by column."""
         if weight.requires_grad or is_transformed():
-            # Whose derivatives torch can differentiate again.
+            # Torch can differentiate its derivatives again.
             zeros = weight.new_zeros(self.num_dst[-1])
             return zeros.index_add(0, self.edge_index[1], weight)
         offsets = self.csc.indptr.long()

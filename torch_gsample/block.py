@@ -1,4 +1,4 @@
-"""What each layer reads and computes of a batch.
+"""The rows of a batch that each layer reads and computes.
 
 The nodes and the edges of a sampled batch are in the order of hops, so what a
 layer needs of it is a prefix: to compute the nodes of ``k`` hops, a layer

@@ -16,7 +16,7 @@ from torch_gsample.codegen.build import FLAGS, BuildError, build
 
 State = Literal['ok', 'missing', 'too old', 'broken', 'slow']
 
-#: What each package is for, its first version, and whether nothing works
+#: The purpose of each package, its first version, and whether nothing works
 #: without it. A package without a version is not ours to choose.
 _PACKAGES = {
     'torch': ('everything', '2.11', True),

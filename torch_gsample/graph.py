@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from numbers import Integral
 from typing import Any, Literal
 
 import torch
@@ -123,6 +124,7 @@ class Graph(GraphTypes):
 
         Raises:
             IndexError: If a node is out of range.
+            TypeError: If ``num_nodes`` is not an integer.
             ValueError: If the shape is wrong, or ``is_sorted`` is set and
                 edges are not sorted.
         """
@@ -131,6 +133,11 @@ class Graph(GraphTypes):
         )
         if num_nodes is None:
             num_nodes = max(edges.sizes)
+        elif not isinstance(num_nodes, Integral):
+            raise TypeError(
+                f"Graph.from_edge_index: 'num_nodes' must be an integer (got "
+                f'{num_nodes!r})'
+            )
         return cls.from_csc(
             edges.csc(
                 num_nodes,
@@ -208,9 +215,11 @@ class Graph(GraphTypes):
             op (str, optional): Name of the operation in errors.
 
         Raises:
+            TypeError: If ``weights`` is not a dictionary.
             ValueError: If a weight is negative, infinite or NaN, or their
                 number is not the number of edges.
         """
+        _check_by_type(op, 'weights', weights)
         columns = []
         for edge_type, csc in self.items():
             if edge_type in weights:
@@ -243,9 +252,11 @@ class Graph(GraphTypes):
             name (str, optional): Name of the function in errors.
 
         Raises:
+            TypeError: If ``edge_time`` is not a dictionary.
             ValueError: If there are already weights, or ``is_sorted`` is set
                 and columns are not sorted.
         """
+        _check_by_type(name, 'edge_time', edge_time)
         columns = []
         for edge_type, csc in self.items():
             rows, _ = self.row_and_column_type(edge_type)
@@ -260,7 +271,7 @@ class Graph(GraphTypes):
             columns.append(csc)
         return replace(self, columns=tuple(columns))
 
-    # Where it is #############################################################
+    # Placement ##############################################################
 
     @property
     def device(self) -> torch.device:
@@ -320,6 +331,15 @@ class Graph(GraphTypes):
             nodes = dict(zip(self.node_types, self.num_nodes, strict=True))
             edges = {t: csc.num_edges for t, csc in self.items()}
         return f'Graph(num_nodes={nodes}, num_edges={edges})'
+
+
+def _check_by_type(op: str, key: str, value: Any) -> None:
+    if not isinstance(value, Mapping):
+        raise TypeError(
+            f"{op}: '{key}' must be a dictionary by edge type, such as "
+            f'{{None: {key}}} of a homogeneous graph (got '
+            f'{type(value).__name__})'
+        )
 
 
 def _common_dtypes(columns: list[CSC]) -> tuple[CSC, ...]:

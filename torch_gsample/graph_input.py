@@ -341,27 +341,27 @@ def node_attributes(
 def edge_attributes(
     data: GraphData, graph: Graph, name: str
 ) -> dict[EdgeType | None, Tensor]:
-    """Returns the edge attribute ``name`` of each edge type that has it.
-
-    Values are in the order of the original edges.
-    """
+    """Returns an edge attribute of each type that has it, in edge order."""
     source = _as_data(data)
     values: dict[Any, Tensor]
     if isinstance(source, Data):
         known = name in source and source.is_edge_attr(name)
         values = {None: source[name]} if known else {}
     elif isinstance(source, HeteroData):
-        values = {
-            t: store[name] for t, store in source.edge_items() if name in store
-        }
+        values = {t: s[name] for t, s in source.edge_items() if name in s}
     else:
         values = _store_attributes(source, graph, name, edge_level=True)
     for edge_type, value in values.items():
         num_edges = graph[edge_type].num_edges
-        if value.size(0) != num_edges:
+        if not isinstance(value, Tensor):
+            raise TypeError(
+                f"NeighborSampler: '{name}' must be a tensor (got "
+                f'{type(value).__name__})'
+            )
+        if len(value) != num_edges:
             raise ValueError(
-                f"'{name}' of {_name(edge_type)} must have {num_edges} "
-                f'elements, one for each edge (got {value.size(0)})'
+                f"NeighborSampler: '{name}' of {_name(edge_type)} must have "
+                f'{num_edges} elements, one for each edge (got {len(value)})'
             )
     return values
 

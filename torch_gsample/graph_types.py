@@ -1,7 +1,10 @@
 """Metadata of a graph: types and numbers of nodes."""
 
 from dataclasses import dataclass, field
+from numbers import Integral
 from typing import Any
+
+from torch import Tensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,6 +25,7 @@ class GraphTypes:
             of its rows and of its columns in :attr:`node_types`.
 
     Raises:
+        TypeError: If a number is not an integer.
         ValueError: If a number is missing, or a relation connects nodes of a
             type that the graph does not have.
     """
@@ -41,6 +45,11 @@ class GraphTypes:
                 f'{len(self.node_types)} node types (got '
                 f'{len(self.num_nodes)})'
             )
+        for size in self.num_nodes:
+            if not isinstance(size, (Integral, Tensor)):
+                raise TypeError(
+                    f"Graph: 'num_nodes' must be integers (got {size!r})"
+                )
         ends: list[int] = []
         for edge_type in self.edge_types:
             for node_type in self.row_and_column_type(edge_type):

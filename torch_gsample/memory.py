@@ -21,7 +21,7 @@ from torch_gsample.locks import at_fork, new_lock
 _TRIM_THRESHOLD, _MMAP_MAX = -1, -4
 _KEEPING = {_TRIM_THRESHOLD: (1 << 31) - 1, _MMAP_MAX: 0}
 _USUAL = {_TRIM_THRESHOLD: 64 << 20, _MMAP_MAX: 1 << 16}
-#: How often the system is asked for what is available, and when it is scarce.
+#: The interval of reads of available memory, and the limit of scarce memory.
 _SECONDS, _SCARCE = 1.0, 0.1
 _UNITS = {'': 1, 'K': 1 << 10, 'M': 1 << 20, 'G': 1 << 30, 'T': 1 << 40}
 

@@ -17,10 +17,10 @@ from torch_gsample.placement import GraphPlacement
 
 Direction: TypeAlias = Literal['forward', 'backward']
 RngScope: TypeAlias = Literal['batch', 'epoch']
-#: Whose time bounds a hop, and which ends of the interval belong to it.
+#: The time that bounds a hop, and the closed ends of its interval.
 TimeBound: TypeAlias = Literal['seed', 'edge', 'batch']
 TimeInclusive: TypeAlias = Literal['both', 'left', 'right', 'neither']
-#: Of the sampled edges of a node.
+#: The order of the sampled edges of a node.
 Order: TypeAlias = Literal['slot', 'random']
 #: Whether seed edges are removed from a sample, or their reverse ones, too.
 Exclusion: TypeAlias = bool | Literal['reverse']

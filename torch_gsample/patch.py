@@ -66,7 +66,7 @@ _lock = threading.RLock()
 
 
 class Patch:
-    """What :func:`patch_pyg` changed; a context manager that changes it back.
+    """The changes of :func:`patch_pyg`; a context manager that undoes them.
 
     Args:
         names (List[str]): The attributes that were changed.
@@ -169,7 +169,7 @@ def patch_pyg(layers: bool = False) -> Patch:
 
 
 def _fuse_models() -> Any:
-    # What generates kernels is imported when it is used: it takes a while.
+    # The generators of kernels are imported at first use: it takes a while.
     from torch_gsample.fusion import AutomaticFusion
 
     return AutomaticFusion()

@@ -1,4 +1,4 @@
-"""Where a graph is for a GPU: in its memory, or in pinned memory of the host.
+"""Placement of a graph for a GPU: in its memory, or pinned on the host.
 
 A GPU reads pinned memory itself (UVA): only what a sample touches crosses the
 bus. Tensors come in, and tensors with the same values go out.

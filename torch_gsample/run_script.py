@@ -1,6 +1,6 @@
 """Runs a script of PyG's with our samplers.
 
-Processes that the script starts anew run this module in its place, and so have
+Processes that the script spawns run this module in its place, and so have
 our samplers, too.
 """
 

@@ -20,7 +20,7 @@ _ELEMENTS = 64
 
 
 class Snapshot:
-    """What some tensors hold.
+    """The contents of some tensors.
 
     Torch counts changes in place, but for those through ``.data`` and through
     NumPy arrays of the same memory. So, of tensors on the CPU, 64 elements

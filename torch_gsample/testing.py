@@ -1,4 +1,4 @@
-"""What tests of samplers share: small graphs, dtypes, and validity.
+"""Common parts of samplers' tests: small graphs, dtypes, and validity.
 
 Plain loops over Python integers, to be obviously right: meant for samples of
 at most some ten thousand edges. :mod:`pytest` is needed for

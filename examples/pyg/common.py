@@ -27,7 +27,7 @@ def parse_args(real: str, bundled: str = 'debian', **defaults: int):
     Args:
         real (str): The data set of the script's model.
         bundled (str, optional): The one that comes with the package.
-        **defaults (optional): What a script has beside the usual arguments,
+        **defaults (optional): Arguments of a script besides the usual ones,
             or another default of them.
     """
     parser = argparse.ArgumentParser()

@@ -6,8 +6,8 @@
     gsample run examples/pyg/temporal_links.py --dataset movie-lens
 
 Who changes which file of GCC next, or who rates which film. A seed sees what
-happened before it, the last neighbours first. Beside the model is printed how
-well the numbers of earlier events of both ends do, multiplied.
+happened before it, the last neighbours first. A baseline is printed, too: the
+product of the numbers of earlier events of both ends.
 """
 
 from itertools import islice

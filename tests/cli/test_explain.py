@@ -83,6 +83,8 @@ def test_explain_lists_programs_of_a_graph_and_numbers():
         (['kgcn'], 'needs --arg user=...'),
         (['labor', '--arg', 'x=1'], 'labor takes A, seeds, fanouts'),
         (['labor', '--arg', 'steps=f('], 'must be a number, a string'),
+        (['ladies', '--arg', 'fanouts=0'], 'ladies must run with these'),
+        (['os:getcwd'], "'getcwd' cannot be captured"),
         (['labor', '--html', 'x.txt'], 'must end with .html'),
         (['labor', '--graph', 'chunks'], 'programs require a graph in memory'),
     ],

@@ -12,7 +12,11 @@ from tests.relational import shops
 from tests.storage import disk
 from torch_gsample import cli
 from torch_gsample.relational import from_tables
-from torch_gsample.storage import ChunkedGraph, RandomReadSampler
+from torch_gsample.storage import (
+    ChunkedGraph,
+    FeatureFile,
+    RandomReadSampler,
+)
 
 
 @pytest.fixture
@@ -65,6 +69,33 @@ def test_facts_are_json(edges, tmp_path, capsys):
     assert cli.main(['verify', graph, '--json']) == 0
     found = json.loads(capsys.readouterr().out)
     assert found == {'whole': True, 'problem': None}
+
+
+def test_feature_files_are_verified(tmp_path, capsys):
+    path = tmp_path / 'x.gsf'
+    FeatureFile.write(path, torch.rand(9, 4))
+    assert cli.main(['verify', str(path)]) == 0
+    assert capsys.readouterr().out.endswith('is whole\n')
+    data = bytearray(path.read_bytes())
+    data[4100] ^= 255
+    path.write_bytes(data)
+    assert cli.main(['verify', str(path)]) == 1
+    assert 'x.gsf' in capsys.readouterr().err
+    assert cli.main(['info', str(path)]) == 2
+    assert 'gsample verify checks feature files' in capsys.readouterr().err
+
+
+def test_errors_have_the_names_of_options(edges, tmp_path, capsys):
+    args = ['convert', str(edges), str(tmp_path / 'g')]
+    for option, names in (
+        (['--memory', '1KiB'], ['--memory', '--chunk']),
+        (['--chunk', '1'], ['--chunk']),
+        (['--num-nodes', '-1'], ['--num-nodes']),
+    ):
+        assert cli.main([*args, *option]) == 2
+        error = capsys.readouterr().err
+        assert all(name in error for name in names)
+        assert "'" not in error
 
 
 def test_a_damaged_graph_is_found_out(edges, tmp_path, capsys):

@@ -50,6 +50,21 @@ def pushes(A, seeds):
     return algorithms.approximate_ppr(A, seeds)  # here
 
 
+@pytest.mark.parametrize(
+    ('arguments', 'match'),
+    [
+        ((torch.tensor([0, 1]), A), 'called with the graph first'),
+        (
+            (A.to_dense()[:2].long(), torch.tensor([0])),
+            'must be a SparseSample',
+        ),
+    ],
+)
+def test_tensors_in_the_place_of_the_graph_are_named(arguments, match):
+    with pytest.raises(CompileError, match=match):
+        gsample.compile(two_hops)(*arguments)
+
+
 MASKS, PRINTS = 'Write masks', 'Return the values'
 REFUSED = [
     (branch, 'branches or loops on values', MASKS),

@@ -1,4 +1,4 @@
-"""What is kept of a sampler's parameters, beside what is kept of a graph."""
+"""Cached values of a sampler's parameters and of its graph."""
 
 import torch
 

@@ -191,7 +191,7 @@ def test_negatives_of_each_anchor_are_there_at_its_time():
         ({'table': 'person'}, ValueError, "there is no table 'person'"),
         ({'row': torch.tensor([20])}, IndexError, r"'row' must be in \[0, 20"),
         ({'row': torch.tensor([1.0])}, TypeError, "'row' must be int64"),
-        ({'time': torch.tensor([1, 2])}, TypeError, "'time' must be int64"),
+        ({'time': torch.tensor([1, 2])}, ValueError, "'time' must have 1 "),
         ({'time': ['2020-01-01']}, TypeError, "'time' must be a tensor"),
         ({'time': torch.tensor([-1])}, ValueError, "later than 'time' .row 3"),
         ({'label': torch.tensor([])}, ValueError, "'label' must have 1 items"),

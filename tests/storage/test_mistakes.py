@@ -2,12 +2,14 @@
 
 import numpy as np
 import pytest
+import scipy.sparse
 import torch
 from torch_geometric.data import Data
 
 from tests.storage import disk
-from torch_gsample import samplers
+from torch_gsample import SparseSample, samplers
 from torch_gsample.loader import LinkNeighborLoader, NeighborLoader
+from torch_gsample.relational import TableFolder
 from torch_gsample.storage import (
     ChunkedGraph,
     DiskFeatureStore,
@@ -162,6 +164,80 @@ def test_links_of_stores_without_types_need_no_type(data, graph):
 def test_a_dictionary_is_no_graph(tmp_path, edges):
     with pytest.raises(TypeError, match=r'got dict with \[.*HeteroData'):
         ChunkedGraph.write(tmp_path / 'new', edges)
+
+
+@pytest.mark.parametrize(
+    ('make', 'match'),
+    [
+        (
+            lambda f, x, g: ChunkedGraph.write(x, f),
+            "write: 'path' must be a p",
+        ),
+        (lambda f, x, g: FeatureFile.write(x, f), "write: 'path' must be a p"),
+        (lambda f, x, g: FeatureFile(x), "FeatureFile: 'path' must be a path"),
+        (lambda f, x, g: FeatureFile(f / 'x'), "File: 'path' must be a featu"),
+        (lambda f, x, g: FeatureFile(f), "FeatureFile: 'path' must be a feat"),
+        (lambda f, x, g: FeatureFile.write(f / 'x', x, dtyp=0), "'dtype'"),
+        (lambda f, x, g: TableFolder(f), "TableFolder: 'path' must be a fol"),
+        (lambda f, x, g: DiskFeatureStore(x), "'features' must be a dictiona"),
+        (lambda f, x, g: DiskFeatureStore({3: x}), "keys of 'features'"),
+        (
+            lambda f, x, g: RandomReadSampler(g, [2], num_threads=2.5),
+            "RandomReadSampler: 'num_threads' must be an integer",
+        ),
+        (
+            lambda f, x, g: StreamingSampler(g, [2], num_threads=True),
+            "StreamingSampler: 'num_threads' must be an integer",
+        ),
+    ],
+)
+def test_wrong_types_and_paths_are_named(tmp_path, data, graph, make, match):
+    with pytest.raises((TypeError, OSError), match=match):
+        make(tmp_path, data.x, graph)
+
+
+@pytest.mark.parametrize(
+    ('options', 'match'),
+    [
+        ({'num_nodes': -1}, "'num_nodes' must not be negative"),
+        ({'num_nodes': 2.5}, "'num_nodes' must be an integer"),
+        ({'num_nodes': '3'}, "'num_nodes' must be an integer"),
+        ({'num_nodes': {'a': True}}, "'num_nodes' of 'a' must be an integer"),
+        ({'num_node': 3}, "'num_node' .did you mean 'num_nodes'"),
+        ({'directories': 'disk'}, "'directories' must be a list of paths"),
+        ({'directories': [3]}, "'directories' must be a path"),
+    ],
+)
+def test_options_of_a_new_graph_are_named(tmp_path, options, match):
+    edges = torch.tensor([[0, 1], [1, 2]])
+    with pytest.raises(
+        (TypeError, ValueError), match=f'ChunkedGraph.write: .*{match}'
+    ):
+        ChunkedGraph.write(tmp_path / 'g', edges, **options)
+
+
+def test_matrices_are_written_as_their_edges_are(tmp_path):
+    edges = torch.tensor([[0, 0, 1, 2], [1, 2, 0, 1]])
+    sparse = torch.sparse_coo_tensor(edges, torch.ones(4), (3, 3))
+    forms = {
+        'coo': sparse,
+        'csr': sparse.to_sparse_csr(),
+        'csc': sparse.to_sparse_csc(),
+        'matrix': SparseSample.from_edge_index(edges, num_nodes=3),
+        'scipy': scipy.sparse.coo_matrix(sparse.to_dense().numpy()),
+    }
+    for name, form in forms.items():
+        graph = ChunkedGraph.write(tmp_path / name, form)
+        sampler = RandomReadSampler(graph, [-1], seed=0)
+        loader = NeighborLoader(
+            (Data(num_nodes=3), graph), sampler=sampler, batch_size=3
+        )
+        found = next(iter(loader)).edge_index
+        assert {*map(tuple, found.t().tolist())} == {
+            *map(tuple, edges.t().tolist())
+        }, name
+        with pytest.raises(ValueError, match="'num_nodes' must be None"):
+            ChunkedGraph.write(tmp_path / 'n', form, num_nodes=4)
 
 
 SIZES = {

@@ -1,4 +1,4 @@
-"""Where and with what a benchmark ran."""
+"""The machine and the versions of a benchmark."""
 
 import importlib.metadata
 import os

@@ -34,8 +34,8 @@ def compare(
 ) -> dict[str, Timing]:
     """Times candidates in turns, so that a noisy machine disturbs all alike.
 
-    Who is first of a round finds nothing of it in the caches, and the others
-    what was left there: the order changes from round to round.
+    The first of a round finds cold caches, and the others find warm ones: the
+    order changes from round to round.
 
     Args:
         candidates (Dict[str, Callable]): Functions of the number of a round.
@@ -66,7 +66,7 @@ def compare(
 
 
 def _order(names: list[str], i: int) -> list[str]:
-    """Who is timed when: in 2n rounds, each of n is twice at each place."""
+    """Returns the order of a round; each of n is first in 2 of 2n rounds."""
     first = i // 2 % len(names)
     turned = names[first:] + names[:first]
     return turned[::-1] if i % 2 else turned

@@ -1,4 +1,4 @@
-"""What the rows of a benchmark say, in a sentence for each peer."""
+"""The verdict of a benchmark: a sentence for each peer."""
 
 import statistics
 from collections.abc import Sequence

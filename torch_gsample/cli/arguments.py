@@ -138,8 +138,13 @@ def _add_writing(add: Callable[..., Any]) -> None:
 
 
 def add_info(add: Callable[..., Any]) -> None:
-    """Adds the arguments of ``gsample info`` and ``verify``."""
+    """Adds the arguments of ``gsample info``."""
     add('graph', help='directory of the graph')
+
+
+def add_verify(add: Callable[..., Any]) -> None:
+    """Adds the arguments of ``gsample verify``."""
+    add('graph', help='directory of the graph, or a feature file')
 
 
 def add_run(add: Callable[..., Any]) -> None:

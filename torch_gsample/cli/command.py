@@ -44,7 +44,9 @@ _EXAMPLES = {
     'info': """\
   gsample info graph
   gsample info graph --json""",
-    'verify': '  gsample verify graph',
+    'verify': """\
+  gsample verify graph
+  gsample verify x.gsf""",
     'spark-sample': """\
   gsample spark-sample random_edge --edges e.csv --fraction 0.1 --output out
   spark-submit "$(gsample spark-sample --script)" random_walk \\
@@ -77,6 +79,28 @@ _EXAMPLES = {
   gsample bench
   gsample bench --quick
   gsample bench --output figures --threads 1,8""",
+}
+
+
+#: Errors that are shown in one line. CompileError is a RuntimeError.
+_ERRORS = (
+    OSError,
+    ValueError,
+    TypeError,
+    IndexError,
+    ImportError,
+    RuntimeError,
+)
+
+#: The options of arguments that errors of the package name.
+_OPTIONS = {
+    'chunk_bytes': '--chunk',
+    'directories': '--stripe',
+    'memory_limit': '--memory',
+    'num_neighbors': '--fanouts',
+    'num_nodes': '--num-nodes',
+    'time_attr': '--time',
+    'weight_attr': '--weight',
 }
 
 
@@ -145,9 +169,9 @@ _COMMANDS: dict[str, tuple[str, str, Callable[..., None]]] = {
         arguments.add_info,
     ),
     'verify': (
-        'Check every byte of a graph on disk.',
+        'Check every byte of a graph or a feature file on disk.',
         'graphs:verify',
-        arguments.add_info,
+        arguments.add_verify,
     ),
     'completion': (
         'Print a completion script for a shell.',
@@ -224,12 +248,19 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         print('gsample: stopped', file=sys.stderr)
         return 130
-    except (OSError, ValueError, TypeError, IndexError, ImportError) as error:
+    except _ERRORS as error:
         if getattr(args, 'traceback', False):
             raise
-        message = ' '.join(_shown(error).split())
+        message = ' '.join(_with_options(_shown(error)).split())
         print(f'gsample: {message}', file=sys.stderr)
         return 2
+
+
+def _with_options(message: str) -> str:
+    """Returns a message of the package with the names of the options."""
+    for argument, option in _OPTIONS.items():
+        message = message.replace(f"'{argument}'", option)
+    return message
 
 
 def _shown(error: Exception) -> str:

@@ -43,7 +43,14 @@ def explain(args: argparse.Namespace) -> None:
     A = _matrix(args.graph)
     seeds = torch.arange(min(args.num_seeds, A.num_cols))
     given = _arguments(args, program, A, seeds)
-    out = explain_program(program, **given)
+    try:
+        out = explain_program(program, **given)
+    except TypeError as error:  # the program's own, by a wrong --arg
+        shown = ' '.join(f'--arg {n}={text}' for n, text in args.arg)
+        raise TypeError(
+            f'explain: {args.program} must run with these arguments (got '
+            f'{shown or "none"}): {error}'
+        ) from error
     if args.html is not None:
         out.to_html(args.html)
     if args.json:

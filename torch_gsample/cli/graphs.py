@@ -1,4 +1,4 @@
-"""``gsample convert``, ``info`` and ``verify``: graphs on disk."""
+"""Graphs on disk: ``gsample convert``, ``compact``, ``info``, ``verify``."""
 
 import argparse
 import sys
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from torch_gsample.cli import output
-from torch_gsample.storage import ChunkedGraph
+from torch_gsample.storage import ChunkedGraph, FeatureFile
 
 _CHUNK = ('start', 'nodes', 'first', 'edges', 'offset')
 
@@ -123,7 +123,15 @@ def info(args: argparse.Namespace) -> None:
 
     Args:
         args (argparse.Namespace): The graph.
+
+    Raises:
+        ValueError: If it is a file.
     """
+    if Path(args.graph).is_file():
+        raise ValueError(
+            f'info: the graph must be a folder (got the file {args.graph}); '
+            f'gsample verify checks feature files'
+        )
     graph = ChunkedGraph(args.graph)
     relations = [_relation(graph, r) for r in graph.meta.relations]
     if args.json:
@@ -155,21 +163,22 @@ def info(args: argparse.Namespace) -> None:
 
 
 def verify(args: argparse.Namespace) -> int:
-    """Checks every byte of a graph.
+    """Checks every byte of a graph or a feature file.
 
     Args:
-        args (argparse.Namespace): The graph.
+        args (argparse.Namespace): The graph or the file.
     """
     problem = None
+    kind = FeatureFile if Path(args.graph).is_file() else ChunkedGraph
     try:
-        graph = ChunkedGraph(args.graph)
-        graph.verify()
+        found = kind(args.graph)
+        found.verify()
     except ValueError as error:
         problem = str(error)
     if args.json:
         output.print_json({'whole': problem is None, 'problem': problem})
     elif problem is None:
-        print(f'{graph} is whole')
+        print(f'{found} is whole')
     else:
         print(f'gsample: {problem}', file=sys.stderr)
     return int(problem is not None)

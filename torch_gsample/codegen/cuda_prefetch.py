@@ -15,7 +15,7 @@ from torch_gsample.codegen.unit import EDGE, Leaf, Unit
 #: How many edges ahead, and which bytes of a row: later ones come by then.
 AHEAD, ASKED = 4, 1024
 
-#: What asks, in the preamble of a kernel.
+#: The function that prefetches, in the preamble of a kernel.
 PREFETCH = """
 // Asks for `bytes` from x on. Lanes share them out by sectors of the L2 cache.
 template <int lanes, int bytes, typename T>
@@ -53,7 +53,7 @@ _EDGE = """\
 
 @dataclass(frozen=True)
 class Ask:
-    """What a pass over edges does to have rows ahead.
+    """Statements that prefetch rows, for a pass over edges.
 
     Args:
         before (str): Before its loop.

@@ -17,6 +17,7 @@ from torch.compiler import is_dynamo_compiling as is_compiling
 from torch_gsample.compiler.backend import backend
 from torch_gsample.compiler.errors import (
     CompileError,
+    check_no_data,
     describe,
     describe_limit,
     is_capture_error,
@@ -200,6 +201,7 @@ class Compiled:
         try:
             return function(*args, **kwargs)
         except Exception as error:
+            check_no_data(self.name, args, error)
             of_backend = isinstance(error, BackendCompilerFailed)
             if of_backend or not is_capture_error(error):
                 raise
@@ -211,7 +213,11 @@ class Compiled:
             self._eager = True
             return self.__wrapped__(*args, **kwargs)
         if _is_of_program(cause):
-            self.__wrapped__(*args, **kwargs)  # raises the error
+            try:
+                self.__wrapped__(*args, **kwargs)  # raises the error
+            except TypeError as error:
+                check_no_data(self.name, args, error)
+                raise
         raise CompileError(f'{text}\n{_OR}') from cause
 
     def _run_as_compiled(self, function: Any, args: Any, kwargs: Any) -> Any:

@@ -3,8 +3,10 @@
 import re
 import traceback
 from pathlib import Path
+from typing import Any
 
 import torch
+from torch_geometric.data.data import BaseData
 
 from torch_gsample.torch_private.errors import (
     FailOnRecompileLimitHit,
@@ -42,6 +44,16 @@ _NUMBER = (
     'it draws or computes a Python number in each call',
     'Pass it as an argument, or compute it with tensors.',
 )
+_ORDER = (
+    'it indexes a tensor with a SparseSample',
+    'Check the order of the arguments: programs are called with the graph '
+    'first, as `program(A, seeds)`.',
+)
+_TENSOR = (
+    'it calls a method that tensors do not have',
+    'A graph must be a SparseSample: pass '
+    '`SparseSample.from_edge_index(edge_index)` or `from_data(data)`.',
+)
 _EXPORTED = (
     'it calls an exported program, which is compiled already',
     'Call it uncompiled.',
@@ -53,6 +65,8 @@ _MEANINGS = (
     (('builtin operator `print`', 'builtin `print`', 'reorderable'), _PRINT),
     (('data-dependent', 'dynamic control flow', 'Tensor.item'), _BRANCH),
     (('constant fold', 'UnspecializedPython'), _NUMBER),
+    (('Failed to convert args/kwargs to proxy',), _ORDER),
+    (('Unhandled tensor method',), _TENSOR),
     (('does not know how to trace', 'Unsupported function call'), _CALL),
 )
 
@@ -66,6 +80,21 @@ class CompileError(RuntimeError):
 
     The message shows the lines of the program, and what to write instead.
     """
+
+
+def check_no_data(name: str, args: Any, error: Exception) -> None:
+    """Checks that a failed program did not get PyG's data as its graph.
+
+    Raises:
+        TypeError: If it did; it says how to convert the data.
+    """
+    graph = args[0] if args else None
+    if isinstance(error, TypeError) and isinstance(graph, BaseData):
+        raise TypeError(
+            f"compile: the first argument of '{name}' must be a SparseSample: "
+            f'pass SparseSample.from_data(data) (got '
+            f'{type(graph).__name__}; {error})'
+        ) from error
 
 
 def is_capture_error(error: BaseException) -> bool:

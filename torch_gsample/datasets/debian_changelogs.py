@@ -1,4 +1,4 @@
-"""Who uploaded which Debian package, and when, as tables of a database."""
+"""Uploads of Debian packages as tables of a database."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Who changed which file of GCC, and when."""
+"""Changes of GCC's files by persons, with their times."""
 
 from functools import cached_property
 

@@ -7,6 +7,7 @@ import torch
 
 from torch_gsample import ops
 from torch_gsample.csc import CSC
+from torch_gsample.ops import _check
 from torch_gsample.ops.formats import index_widths
 
 
@@ -144,6 +145,8 @@ def _power_law_columns(
     Raises:
         ValueError: If the degrees cannot add up to ``num_edges``.
     """
+    _check.count(name, 'num_edges', num_edges, 0)
+    _check.count(name, 'max_degree', max_degree)
     if num_nodes <= 0 or exponent <= 0:
         raise ValueError(
             f"{name}: 'num_nodes' and 'exponent' must be positive (got "
@@ -225,6 +228,7 @@ def rmat(
         >>> graph.num_cols, graph.num_edges
         (1024, 5000)
     """
+    _check.count('rmat', 'scale', scale, 0)
     if not 0 <= scale <= 40:
         raise ValueError(f"rmat: 'scale' must be in [0, 40] (got {scale})")
     if num_edges < 0:

@@ -45,7 +45,7 @@ class _Inside(threading.local):
         self.hooked: WeakSet[nn.Module] = WeakSet()
 
 
-#: Where a module was not called yet.
+#: Marks a module that was not called yet.
 _UNSEEN: Any = object()
 
 

@@ -141,7 +141,7 @@ class State:
     #: for the other methods that were called.
     method: str = ''
     others: dict[str, 'State'] = field(default_factory=dict)
-    #: How often they were recorded, and what they were before.
+    #: The number of recordings, and the steps of the one before.
     num_plans: int = 0
     outdated: list[Step] | None = None
     #: Whether the model was called, or its layers without it, with a warning.

@@ -84,7 +84,7 @@ def block_at(edges: Any, level: int) -> Any:
 
 
 class Beyond(NamedTuple):
-    """What a batch has beyond the block of a layer, so that a trial shows it.
+    """Parts of a batch beyond the block of a layer, which a trial detects.
 
     Args:
         nodes (bool): Nodes that the layer does not compute.

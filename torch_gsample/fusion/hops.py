@@ -151,7 +151,8 @@ class Hops:
         return self._given, weight
 
 
-#: What is known of normalised edges of a batch; without weights, the result.
+#: Known properties of normalised edges of a batch; without weights, the
+#: result.
 _normalized: WeakKeyDictionary[Any, dict[Any, Any]] = WeakKeyDictionary()
 
 

@@ -20,7 +20,7 @@ from torch_gsample.torch_private import version_of, without_functorch
 
 
 class _Made(NamedTuple):
-    """What is known of edges, kept with them.
+    """Known properties of edges, stored with them.
 
     Args:
         batch (BatchBlocks): The batch.

@@ -131,7 +131,7 @@ class FusedLayer(Fused):
         dim = module.node_dim % out.dim()
         return first_rows(out, hops.origin(layer), dim)
 
-    #: What PyG calls again after it has explained a model.
+    #: PyG calls it again after it has explained a model.
     _jinja_propagate = propagate
 
     def edge_updater(self, edge_index: Any, **kwargs: Any) -> Any:

@@ -49,7 +49,7 @@ class DegreeCounts:
 
 @dataclass(frozen=True)
 class GraphProperties:
-    """What :func:`sample_quality` compares of a graph.
+    """The properties of a graph that :func:`sample_quality` compares.
 
     Edges are taken without direction, duplicates and self-loops for
     clustering and components, and without duplicates and self-loops for
@@ -154,6 +154,7 @@ def graph_properties(data: Data) -> GraphProperties:
 
     Raises:
         ImportError: If SciPy is not installed.
+        TypeError: If ``data`` is not a ``Data``.
 
     Example:
         >>> edge_index = torch.tensor([[0, 1, 2, 3], [1, 2, 0, 0]])
@@ -168,6 +169,11 @@ def graph_properties(data: Data) -> GraphProperties:
             'sample_quality: SciPy is needed: `pip install '
             "'torch_gsample[viz]'`"
         ) from error
+    if not isinstance(data, Data):
+        raise TypeError(
+            "graph_properties: 'data' must be a Data (got "
+            f'{type(data).__name__})'
+        )
     size = int(data.num_nodes or 0)
     src, dst = data.edge_index
     if size == 0:

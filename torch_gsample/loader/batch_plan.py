@@ -50,7 +50,7 @@ class Planned:
     _plan: '_Plan | None' = None
 
     def __init__(self) -> None:
-        #: What was read of earlier batches, and is worth making in advance.
+        #: The attributes read of earlier batches: they are made in advance.
         self.reads: set[Any] = set()
 
     def forget(self) -> None:

@@ -28,6 +28,9 @@ class BatchShape:
         edges (Dict[EdgeType, Tuple[int]]): For each edge type the edges of
             each hop; a single number if a sample has no separate hops.
 
+    Raises:
+        TypeError: If one is not a dictionary.
+
     Example:
         >>> shape = BatchShape({None: (2, 3)}, {None: (4,)})
         >>> shape.num_nodes, shape.num_edges
@@ -36,6 +39,14 @@ class BatchShape:
 
     nodes: Counts
     edges: Counts
+
+    def __post_init__(self) -> None:
+        for name, value in (('nodes', self.nodes), ('edges', self.edges)):
+            if not isinstance(value, Mapping):
+                raise TypeError(
+                    f"BatchShape: '{name}' must be a dictionary by type, such "
+                    f'as {{None: (2, 3)}} (got {value!r})'
+                )
 
     def __hash__(self) -> int:
         return hash((tuple(self.nodes.items()), tuple(self.edges.items())))

@@ -4,8 +4,12 @@ The arguments of a loader come in; an error that names loader, argument, rule
 and value goes out.
 """
 
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
+from torch import Generator
 from torch_geometric import sampler as pyg
 from torch_geometric.transforms import BaseTransform
 
@@ -43,6 +47,17 @@ def check_options(name: str, kwargs: dict[str, Any]) -> None:
         raise ValueError(
             f"{name}: 'num_workers' must not be negative (got {workers})"
         )
+    ahead = kwargs.get('prefetch_factor')
+    if ahead is not None and integer(name, 'prefetch_factor', ahead) < 1:
+        raise ValueError(
+            f"{name}: 'prefetch_factor' must be positive (got {ahead})"
+        )
+    generator = kwargs.get('generator')
+    if not (generator is None or isinstance(generator, Generator)):
+        raise TypeError(
+            f"{name}: 'generator' must be a torch.Generator; 'seed' is a "
+            f'number (got {generator!r})'
+        )
     for key in ('shuffle', 'drop_last'):
         if kwargs.get(key) is not None:
             flag(name, key, kwargs[key])
@@ -57,6 +72,25 @@ def check_options(name: str, kwargs: dict[str, Any]) -> None:
                 f"{name}: '{key}' must be a transform, {value.__name__}(), "
                 f'not its class (got {value!r})'
             )
+
+
+@contextmanager
+def naming_options(name: str) -> Iterator[None]:
+    """Names the loader in errors of torch, such as 'timeout option should'.
+
+    Args:
+        name (str): The loader.
+
+    Raises:
+        ValueError: If options exclude each other, or a value is invalid.
+    """
+    try:
+        yield
+    except ValueError as error:
+        text, count = re.subn(r'^(\w+) option', r"'\1'", str(error))
+        if count:
+            raise ValueError(f'{name}: {text}') from None
+        raise
 
 
 def check_sampler(name: str, sampler: Any, method: str) -> None:

@@ -52,6 +52,20 @@ def _check_times(name: str, edge_label_time: Any, time_attr: Any) -> None:
         )
 
 
+def _check_fanouts(name: str, num_neighbors: Any, sampler: Any) -> None:
+    """Checks fan-outs that a loader and its sampler both have."""
+    known = getattr(getattr(sampler, 'num_neighbors', None), 'values', None)
+    if not isinstance(known, (list, tuple)):
+        return
+    if isinstance(num_neighbors, (list, tuple)) and (
+        [*num_neighbors] != [*known]
+    ):
+        raise ValueError(
+            f"{name}: 'num_neighbors' must be that of the 'sampler', "
+            f'{[*known]}, or not be given (got {num_neighbors})'
+        )
+
+
 def _read_sampler(
     name: str,
     data: GraphData,
@@ -85,6 +99,7 @@ def _read_sampler(
                 f"{name}: {given} must be arguments of the 'sampler', which "
                 f'is already configured'
             )
+        _check_fanouts(name, num_neighbors, graph_sampler)
         return graph_sampler
     if num_neighbors is None:
         raise ValueError(

@@ -21,6 +21,7 @@ from torch_gsample.loader.base import KeyedLoader
 from torch_gsample.loader.check_arguments import (
     check_negatives,
     check_sampler,
+    naming_options,
 )
 from torch_gsample.loader.options import SamplerLoaderOptions
 from torch_gsample.loader.seeds import link_seeds, node_seeds
@@ -51,7 +52,8 @@ class NodeBatches(AdjacencyBatches, KeyedLoader, PyGNodeLoader):
             name, graph, sampler, input_nodes, time, ids, self._needs_times
         )
         self._init_keyed(graph, sampler, kwargs)
-        PyGNodeLoader.__init__(self, graph, sampler, seeds, **kwargs)
+        with naming_options(type(self).__name__):
+            PyGNodeLoader.__init__(self, graph, sampler, seeds, **kwargs)
         self.__dict__['data'] = data
 
 
@@ -142,7 +144,8 @@ class LinkBatches(AdjacencyBatches, KeyedLoader, PyGLinkLoader):
         graph = with_sampled_edges(name, graph, sampler)
         self._init_keyed(graph, sampler, kwargs)
         _, self.edge_label, self.edge_label_time = seeds
-        PyGLinkLoader.__init__(self, graph, sampler, *seeds, **kwargs)
+        with naming_options(type(self).__name__):
+            PyGLinkLoader.__init__(self, graph, sampler, *seeds, **kwargs)
         self.__dict__['data'] = data
         check_given(name, self.neg_sampling, self.input_data)
         if isinstance(sampler, KeyedSampler):

@@ -1,5 +1,7 @@
 """PyG's ``Node2Vec`` on our walks."""
 
+from numbers import Real
+
 import torch
 from torch import Tensor
 from torch_geometric.nn.models import Node2Vec as PyGNode2Vec
@@ -93,11 +95,16 @@ class Node2Vec(PyGNode2Vec):
         _check.count(name, 'walks_per_node', walks_per_node)
         _check.count(name, 'num_negative_samples', num_negative_samples)
         for parameter, value in (('p', p), ('q', q)):
+            if not isinstance(value, Real):
+                raise TypeError(
+                    f"{name}: '{parameter}' must be a number (got {value!r})"
+                )
             if not 0 < value < float('inf'):
                 raise ValueError(
                     f"{name}: '{parameter}' must be positive and finite "
                     f'(got {value})'
                 )
+        _check.check_tensor(name, 'edge_index', edge_index)
         self.num_nodes = maybe_num_nodes(edge_index, num_nodes)
         self.graph = SparseSample.from_edge_index(
             edge_index.cpu(),
@@ -109,7 +116,7 @@ class Node2Vec(PyGNode2Vec):
         self.seed = rng.draw_seed() if seed is None else seed
         rng.make_key(self.seed)  # checks the seed
         self._is_seeded = seed is not None
-        # What PyG's methods read.
+        # Attributes that PyG's methods read.
         self.EPS = 1e-15
         self.embedding_dim = embedding_dim
         self.walk_length = walk_length - 1

@@ -112,6 +112,14 @@ def is_readable(value: Tensor, device: torch.device) -> bool:
     return value.device == CPU and (is_compiling() or value.is_pinned())
 
 
+def check_tensor(op: str, name: str, value: Any) -> None:
+    """Raises a TypeError if an argument or an attribute is no tensor."""
+    if not isinstance(value, Tensor):
+        raise TypeError(
+            f"{op}: '{name}' must be a tensor (got {type(value).__name__})"
+        )
+
+
 def integer_vector(
     op: str,
     name: str,
@@ -126,10 +134,7 @@ def integer_vector(
         ValueError: If it is not a vector, or not on the device (nor in pinned
             memory, if that is allowed).
     """
-    if not isinstance(value, Tensor):
-        raise TypeError(
-            f"{op}: '{name}' must be a tensor (got {type(value).__name__})"
-        )
+    check_tensor(op, name, value)
     if value.dtype not in INDEX_DTYPES:
         raise TypeError(
             f"{op}: '{name}' must be int32 or int64 (got {value.dtype})"

@@ -98,7 +98,7 @@ def sample_layer_batches(
 
 
 def _begins(sizes: Sequence[int]) -> Tensor:
-    """Where batches of these sizes begin, and where the last ends."""
+    """Returns the start of each batch, and the end of the last one."""
     return torch.tensor([0, *sizes]).cumsum(0)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from torch_gsample.path_argument import path_argument
 from torch_gsample.relational.row_files import (
     TABLES,
     keys_file,
@@ -47,8 +48,17 @@ class TableFolder:
     """
 
     def __init__(self, path: str | Path, *, verify: str = 'once'):
-        self.path = Path(path)
-        read_whole(self.path, lambda: self._read(verify))
+        self.path = path_argument('TableFolder', 'path', path)
+        try:
+            read_whole(self.path, lambda: self._read(verify))
+        except FileNotFoundError as error:
+            if Path(error.filename or '').parent != self.path:
+                raise
+            text = (
+                "TableFolder: 'path' must be a folder of convert_tables (got "
+                f'{self.path}), which has this file'
+            )
+            raise type(error)(error.errno, text, error.filename) from None
 
     def _read(self, verify: str) -> None:
         self.graph = ChunkedGraph(self.path, verify=verify)

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from torch_gsample.path_argument import path_argument
 from torch_gsample.relational.schema import (
     ForeignKey,
     TableSchema,
@@ -206,7 +207,7 @@ def _open(
     if isinstance(tables, Mapping):
         files = {
             str(name): [
-                Path(p)
+                path_argument('from_tables', 'tables', p)
                 for p in (
                     paths if isinstance(paths, list | tuple) else [paths]
                 )

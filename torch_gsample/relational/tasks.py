@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from torch_gsample.ops import _check
 from torch_gsample.relational.inputs import (
     Tables,
     num_rows,
@@ -28,6 +29,10 @@ class EntityTask:
         label (torch.Tensor, optional): ``[n, ...]``.
         hidden (Tuple[str, ...], optional): Columns of the table that are null
             in the rows of the task, in their batches.
+
+    Raises:
+        TypeError: If rows or times are not int64.
+        ValueError: If lengths differ.
     """
 
     table: str
@@ -36,20 +41,23 @@ class EntityTask:
     label: Tensor | None = None
     hidden: tuple[str, ...] = ()
 
-    def check(self, tables: Tables) -> None:
-        """Checks that the rows exist at their times.
-
-        Raises:
-            IndexError: If a row is out of range.
-            ValueError: If the table does not exist, lengths differ, or a row
-                is later than its time: the error names the item.
-        """
-        check_rows(tables, 'row', self.table, self.row, self.time)
+    def __post_init__(self) -> None:
+        _check_items('EntityTask', row=self.row, time=self.time)
         if self.label is not None and len(self.label) != len(self.row):
             raise ValueError(
                 f"EntityTask: 'label' must have {len(self.row)} items, one "
                 f'for each row (got {len(self.label)})'
             )
+
+    def check(self, tables: Tables) -> None:
+        """Checks that the rows exist at their times.
+
+        Raises:
+            IndexError: If a row is out of range.
+            ValueError: If the table does not exist, or a row is later than
+                its time: the error names the item.
+        """
+        check_rows(tables, 'row', self.table, self.row, self.time)
         for column in self.hidden:
             find_column(tables.values[self.table], self.table, column)
 
@@ -131,6 +139,10 @@ class LinkTask:
         time (torch.Tensor): int64 ``[n]``; later rows are excluded.
         num_negatives (int, optional): Number of negative destinations per
             anchor.
+
+    Raises:
+        TypeError: If rows or times are not int64.
+        ValueError: If lengths differ, or a count is negative.
     """
 
     tables: tuple[str, str]
@@ -138,6 +150,15 @@ class LinkTask:
     dst: Tensor
     time: Tensor
     num_negatives: int = 1
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.tables, (tuple, list)) or len(self.tables) != 2:
+            raise TypeError(
+                "LinkTask: 'tables' must be the tables of sources and "
+                f'destinations (got {self.tables!r})'
+            )
+        _check_items('LinkTask', src=self.src, dst=self.dst, time=self.time)
+        _check.count('LinkTask', 'num_negatives', self.num_negatives, 0)
 
     def check(self, tables: Tables) -> None:
         """Checks that both rows of each pair exist at its time.
@@ -152,6 +173,24 @@ class LinkTask:
             check_rows(tables, name, table, row, self.time)
 
 
+def _check_items(op: str, **items: Tensor) -> None:
+    """Checks that ids and times are int64 vectors of one length."""
+    for name, value in items.items():
+        _check.check_tensor(op, name, value)
+        if value.dtype != torch.int64 or value.dim() != 1:
+            raise TypeError(
+                f"{op}: '{name}' must be int64, a vector (got {value.dtype} "
+                f'{list(value.shape)})'
+            )
+    (first, values), *others = items.items()
+    for name, value in others:
+        if len(value) != len(values):
+            raise ValueError(
+                f"{op}: '{name}' must have {len(values)} items, as '{first}' "
+                f'has (got {len(value)})'
+            )
+
+
 def check_rows(
     tables: Tables, name: str, table: str, row: Tensor, time: Tensor
 ) -> None:
@@ -159,26 +198,14 @@ def check_rows(
 
     Raises:
         IndexError: If a row is out of range.
-        TypeError: If an id or a time is not an integer.
-        ValueError: If the table does not exist, lengths differ, or a row is
-            later than its time.
+        ValueError: If the table does not exist, or a row is later than its
+            time.
     """
     if table not in tables.schema:
         raise ValueError(
             f'RelationalLoader: there is no table {table!r} (there are '
             f'{sorted(tables.schema)[:20]})'
         )
-    for what, value in ((name, row), ('time', time)):
-        if not isinstance(value, Tensor):
-            raise TypeError(
-                f"RelationalLoader: '{what}' must be a tensor of int64 (got "
-                f'{type(value).__name__})'
-            )
-        if value.dtype != torch.int64 or value.shape != (len(row),):
-            raise TypeError(
-                f"RelationalLoader: '{what}' must be int64 of shape "
-                f'[{len(row)}] (got {value.dtype} {list(value.shape)})'
-            )
     count, times = num_rows(tables, table), row_times(tables, table)
     wrong = (row < 0) | (row >= count)
     if bool(wrong.any()):

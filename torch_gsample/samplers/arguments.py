@@ -123,7 +123,9 @@ def check_inputs(owner: object, inputs: Any) -> None:
         )
 
 
-def check_count(name: str, value: int | None) -> None:
+def check_count(
+    name: str, value: int | None, op: str = 'NeighborSampler'
+) -> None:
     """Checks an optional count.
 
     Raises:
@@ -132,14 +134,10 @@ def check_count(name: str, value: int | None) -> None:
     """
     if value is None:
         return
-    if not isinstance(value, int):
-        raise TypeError(
-            f"NeighborSampler: '{name}' must be an integer (got {value!r})"
-        )
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"{op}: '{name}' must be an integer (got {value!r})")
     if value < 0:
-        raise ValueError(
-            f"NeighborSampler: '{name}' must not be negative (got {value})"
-        )
+        raise ValueError(f"{op}: '{name}' must not be negative (got {value})")
 
 
 def check_window(time_window: int | None, time_attr: Any) -> None:

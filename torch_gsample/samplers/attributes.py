@@ -13,7 +13,7 @@ from torch_gsample.graph_input import (
     edge_attributes,
     node_attributes,
 )
-from torch_gsample.ops._check import node_ids
+from torch_gsample.ops._check import check_tensor, node_ids
 
 
 @dataclass
@@ -88,10 +88,16 @@ def read_times(
     times = Times()
     if time_attr is None:
         return times, graph
-    node_attr, edge_attr = (
-        (time_attr, time_attr) if isinstance(time_attr, str) else time_attr
-    )
+    pair = (time_attr, time_attr) if isinstance(time_attr, str) else time_attr
+    if not isinstance(pair, (tuple, list)) or [*map(type, pair)] != [str, str]:
+        raise TypeError(
+            "NeighborSampler: 'time_attr' must be the name of an attribute, "
+            'or those of nodes and of edges (got '
+            f'{type(time_attr).__name__})'
+        )
+    node_attr, edge_attr = pair
     for node_type, time in node_attributes(data, graph, node_attr).items():
+        check_tensor('NeighborSampler', node_attr, time)
         size = graph.counts[node_type]
         if time.numel() != size:
             raise ValueError(

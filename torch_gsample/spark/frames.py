@@ -21,7 +21,7 @@ from torch_gsample.spark.jobs import context_of, operation  # noqa: E402
 INTEGERS = ('tinyint', 'smallint', 'int', 'bigint')
 _WEIGHTS = (*INTEGERS, 'float', 'double')
 
-#: What makes integers of other values, by column.
+#: Functions that make integers of other values, by column.
 _HINTS = {
     **dict.fromkeys(('id', 'src', 'dst'), '; assign_ids maps other keys'),
     'time': '; unix_seconds and unix_micros convert timestamps',

@@ -167,7 +167,10 @@ def operation(function: Function) -> Function:
     def checked(*args: Any, **kwargs: Any) -> Any:
         args = tuple(map(plain_number, args))
         kwargs = {n: plain_number(value) for n, value in kwargs.items()}
-        given = signature.bind(*args, **kwargs).arguments
+        try:
+            given = signature.bind(*args, **kwargs).arguments
+        except TypeError as error:
+            raise TypeError(f'{name}: {error}') from None
         _check_types(name, hints, {**given, **kwargs})
         session = _session_of(given.values())
         if session is None:

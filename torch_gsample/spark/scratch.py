@@ -96,7 +96,7 @@ def prepared_here(
 
 
 def _folder_of(session: SparkSession) -> str | None:
-    """Where Spark itself keeps what it shuffles; None on a cluster."""
+    """Returns the folder of Spark's own shuffles; None on a cluster."""
     try:
         context = session.sparkContext
     except (AttributeError, PySparkException):  # Spark Connect

@@ -1,7 +1,7 @@
 """Cuts sorted edges into chunks, and writes a graph atomically.
 
 Batches of edges, ascending by destination, come in; a complete directory in
-the format of ``docs/storage.md`` goes out, or none.
+the format of ``docs/storage_format.md`` goes out, or none.
 """
 
 import contextlib

@@ -1,7 +1,10 @@
 """Features on disk: rows of fixed width, read by index."""
 
+import errno
+import inspect
 import math
 import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from torch_gsample.options import check_known
+from torch_gsample.path_argument import path_argument
 from torch_gsample.storage.checksums import VERIFY, shared_zeros
 from torch_gsample.storage.crc32c import BLOCK, block_checksums
 from torch_gsample.storage.feature_format import (
@@ -78,7 +83,7 @@ class FeatureFile(RowSource):
         direct: bool = False,
         engine: str = 'auto',
     ):
-        self.path = Path(path)
+        self.path = path_argument('FeatureFile', 'path', path)
         for name, value, known in (
             ('verify', verify, VERIFY),
             ('engine', engine, ENGINES),
@@ -89,8 +94,14 @@ class FeatureFile(RowSource):
                     f'{value!r})'
                 )
         self._when, self._direct, self._engine = verify, direct, engine
-        self._file = File(self.path, direct)
-        facts = os.fstat(self._file.fd)
+        try:
+            self._file = File(self.path, direct)
+            facts = os.fstat(self._file.fd)
+            if stat.S_ISDIR(facts.st_mode):
+                raise IsADirectoryError(errno.EISDIR, '', path)
+        except (FileNotFoundError, IsADirectoryError) as error:
+            text = "FeatureFile: 'path' must be a feature file"
+            raise type(error)(error.errno, text, str(path)) from None
         self.meta: FeatureMeta = read_header(self._file, facts.st_size)
         self._identity = file_identity(facts)
         self.shape = torch.Size([self.meta.num_rows, *self.meta.shape])
@@ -110,6 +121,8 @@ class FeatureFile(RowSource):
         cls, path: str | Path, data: Any, **kwargs: Any
     ) -> 'FeatureFile':
         """Writes features; see :func:`write_features` for its arguments."""
+        known = list(inspect.signature(write_features).parameters)
+        check_known('FeatureFile.write', kwargs, known)
         write_features(path, data, **kwargs)
         return cls(path)
 

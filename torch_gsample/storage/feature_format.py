@@ -1,8 +1,8 @@
 """The format of feature files: a header, rows in blocks, their checksums.
 
-Bytes of a file come in, a checked description goes out; ``docs/storage.md`` is
-the specification. Files are not trusted: a number is compared with the file
-size before anything of its size is allocated.
+Bytes of a file come in, a checked description goes out. The specification is
+``docs/storage_format.md``. Files are not trusted: a number is compared with
+the file size before anything of its size is allocated.
 """
 
 import math

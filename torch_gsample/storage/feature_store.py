@@ -77,7 +77,20 @@ class DiskFeatureStore(FeatureStore):
         super().__init__()
         self._values: dict[Key, RowSource | Tensor] = {}
         self._plan: ReadPlan | None = None
-        for key, value in (features or {}).items():
+        if features is None:
+            features = {}
+        if not isinstance(features, Mapping):
+            raise TypeError(
+                "DiskFeatureStore: 'features' must be a dictionary, such as "
+                f"{{'x': features}} (got {type(features).__name__})"
+            )
+        for key, value in features.items():
+            pair = isinstance(key, tuple) and len(key) == 2
+            if not (isinstance(key, str) or pair):
+                raise TypeError(
+                    "DiskFeatureStore: keys of 'features' must be names or "
+                    f'pairs of a type and a name (got {key!r})'
+                )
             group, name = (None, key) if isinstance(key, str) else key
             self.put_tensor(value, group, name, None)
 

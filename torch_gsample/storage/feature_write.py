@@ -14,6 +14,7 @@ from torch import Tensor
 
 from torch_gsample.memory import bytes_of
 from torch_gsample.owned_folder import owned_folder
+from torch_gsample.path_argument import path_argument
 from torch_gsample.quantize import quantize_rows
 from torch_gsample.storage.chunk_writer import sync
 from torch_gsample.storage.crc32c import BLOCK, block_checksums, crc32c
@@ -69,7 +70,7 @@ def write_features(
         TypeError: If the type or dtype of ``data`` is not supported.
         ValueError: If an argument is invalid; the message names the rule.
     """
-    path = Path(path)
+    path = path_argument('FeatureFile.write', 'path', path)
     if dtype is not None and dtype not in DTYPES.values():
         raise ValueError(
             f"FeatureFile.write: 'dtype' must be one of "

@@ -1,7 +1,7 @@
 """The chunked CSC format: layout of chunks, and description of a graph.
 
 Descriptions come in, bytes of headers and the text of ``meta.json`` go out;
-``docs/storage.md`` is the specification. `meta.py` reads them.
+``docs/storage_format.md`` is the specification. `meta.py` reads them.
 """
 
 import json

@@ -1,11 +1,13 @@
 """A graph on disk as PyG's loaders and samplers see it."""
 
+import inspect
 from pathlib import Path
 from typing import Any
 
 from torch_geometric.data import EdgeAttr, GraphStore
 from torch_geometric.data.graph_store import EdgeLayout
 
+from torch_gsample.options import check_known
 from torch_gsample.storage.as_matrices import Matrices
 from torch_gsample.storage.stored_graph import StoredGraph
 from torch_gsample.storage.stored_source import stored_source
@@ -51,6 +53,8 @@ class ChunkedGraph(StoredGraph, Matrices, GraphStore):
         cls, path: str | Path, data: Any, **kwargs: Any
     ) -> 'ChunkedGraph':
         """Writes a graph; see :func:`write_graph` for its arguments."""
+        known = list(inspect.signature(write_graph).parameters)
+        check_known('ChunkedGraph.write', kwargs, known)
         if isinstance(data, ChunkedGraph):
             data = stored_source(data)
         write_graph(path, data, **kwargs)

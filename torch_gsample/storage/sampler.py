@@ -9,7 +9,11 @@ from torch_geometric.sampler.base import DataType, SubgraphType
 from torch_gsample.ops import Sample, Sampling
 from torch_gsample.ops._check import int64_vector, node_ids
 from torch_gsample.options import Order, RngScope
-from torch_gsample.samplers.arguments import check_flags, checked_order
+from torch_gsample.samplers.arguments import (
+    check_count,
+    check_flags,
+    checked_order,
+)
 from torch_gsample.samplers.attributes import Times
 from torch_gsample.samplers.base import KeyedSampler
 from torch_gsample.samplers.link.negatives import Negatives
@@ -159,6 +163,8 @@ class DiskSampler(NeighborSampler):
             use_weights=use_weights,
             use_times=use_times,
         )
+        check_count('time_window', time_window, name)
+        check_count('num_threads', num_threads, name)
         self.subgraph_type = SubgraphType(subgraph_type)
         if self.subgraph_type == SubgraphType.induced:
             raise ValueError(

@@ -16,8 +16,12 @@ from torch_geometric.data import Data
 
 from torch_gsample.adjacency import read_adjacency
 from torch_gsample.csc import CSC
-from torch_gsample.graph import Graph
-from torch_gsample.graph_input import GraphData, edge_attributes, read_graph
+from torch_gsample.graph_input import (
+    GraphData,
+    as_graph,
+    edge_attributes,
+    read_graph,
+)
 from torch_gsample.ops.formats import cumulate_argument
 from torch_gsample.samplers.attributes import read_times
 
@@ -83,14 +87,10 @@ def memory_source(
     time_attr: str | tuple[str, str] | None,
 ) -> GraphSource:
     """Reads a graph in memory, like :class:`NeighborSampler`."""
-    if isinstance(data, CSC):
-        size = max(data.num_rows, data.num_cols)
-        graph = Graph.from_csc(
-            CSC.from_compressed(
-                data.indptr, data.indices, size, size, edge_id=data.edge_id
-            )
-        )
-        source: Any = Data(num_nodes=size)
+    if is_matrix(data):
+        graph = as_graph(data)
+        whole = Data(num_nodes=graph.counts[None])
+        source: Any = _with_nodes(whole, num_nodes)
     else:
         source = _with_nodes(data, num_nodes)
         graph = read_graph(source).graph
@@ -108,6 +108,14 @@ def memory_source(
         for t, csc in graph.items()
     ]
     return GraphSource(graph.counts, relations, {**times.node})
+
+
+def is_matrix(data: Any) -> bool:
+    """Whether data is a matrix that :func:`as_graph` reads."""
+    if isinstance(data, Tensor):
+        return data.layout != torch.strided
+    names = 'sparse_sizes', 'tocsc', '_by_column'
+    return isinstance(data, CSC) or any(hasattr(data, n) for n in names)
 
 
 def _with_nodes(data: Any, num_nodes: int | None) -> GraphData:

@@ -6,6 +6,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Iterable, Sequence
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,8 @@ from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 from tqdm import tqdm
 
-from torch_gsample.csc import CSC
 from torch_gsample.memory import bytes_of
+from torch_gsample.path_argument import path_argument
 from torch_gsample.storage.chunk_writer import (
     MIN_CHUNK_BYTES,
     ChunkFiles,
@@ -33,6 +34,7 @@ from torch_gsample.storage.sources import (
     Pieces,
     RelationSource,
     as_paths,
+    is_matrix,
     memory_source,
     stream_source,
 )
@@ -61,9 +63,10 @@ def write_graph(
         path (str or Path): The directory, which must not exist.
         data (Data or HeteroData or CSC or torch.Tensor or Path or Iterable):
             The graph: as PyG's data or stores, ``edge_index`` or
-            ``(row, col)``, the path(s) of Parquet, CSV or ``.npy`` files
-            (with a dictionary for each edge type), an iterable of
-            ``(row, col)`` batches that ascend by ``col``, or another
+            ``(row, col)``, a matrix that :func:`~torch_gsample.as_graph`
+            reads (without its values), the path(s) of Parquet, CSV or
+            ``.npy`` files (with a dictionary for each edge type), an iterable
+            of ``(row, col)`` batches that ascend by ``col``, or another
             :class:`ChunkedGraph`, of any version of the format.
         num_nodes (int or Dict, optional): Number of nodes, if ``data`` has
             only edges; one more than the largest id if not given.
@@ -94,7 +97,9 @@ def write_graph(
         TypeError: If the type of ``data`` is not supported.
         ValueError: If an argument is invalid; the message names the rule.
     """
-    path, name = Path(path), 'ChunkedGraph.write'
+    name = 'ChunkedGraph.write'
+    path = path_argument(name, 'path', path)
+    _check_num_nodes(name, num_nodes)
     chunk_bytes = bytes_of(chunk_bytes, f"{name}: 'chunk_bytes'")
     memory_limit = bytes_of(memory_limit, f"{name}: 'memory_limit'")
     if chunk_bytes < MIN_CHUNK_BYTES:
@@ -107,7 +112,7 @@ def write_graph(
             f"ChunkedGraph.write: 'alignment' must be a power of 2 from 512 "
             f'to 2^20 (got {alignment})'
         )
-    others = [Path(directory) for directory in directories]
+    others = _read_directories(name, directories)
     if others and alignment < BLOCK:
         raise ValueError(
             f"ChunkedGraph.write: 'alignment' must be at least {BLOCK} for "
@@ -152,6 +157,31 @@ def write_graph(
         write_description(made, meta, path)
 
 
+def _read_directories(name: str, directories: Any) -> list[Path]:
+    if isinstance(directories, (str, os.PathLike)):  # of letters
+        raise TypeError(
+            f"{name}: 'directories' must be a list of paths (got "
+            f'{directories!r})'
+        )
+    return [path_argument(name, 'directories', d) for d in directories]
+
+
+def _check_num_nodes(name: str, num_nodes: Any) -> None:
+    by_type = num_nodes if isinstance(num_nodes, dict) else {'': num_nodes}
+    for node_type, number in by_type.items():
+        if number is None:
+            continue
+        of = f' of {node_type!r}' if node_type else ''
+        if not isinstance(number, Integral) or isinstance(number, bool):
+            raise TypeError(
+                f"{name}: 'num_nodes'{of} must be an integer (got {number!r})"
+            )
+        if number < 0:
+            raise ValueError(
+                f"{name}: 'num_nodes'{of} must not be negative (got {number})"
+            )
+
+
 def _names_files(data: Any) -> bool:
     if isinstance(data, dict):
         return bool(data) and all(as_paths(p) for p in data.values())
@@ -169,8 +199,8 @@ def _read_source(
         return data
     if isinstance(data, np.ndarray):
         data = torch.from_numpy(data)
-    known = (Data, HeteroData, CSC, Tensor, tuple)
-    if isinstance(data, known):
+    known = Data, HeteroData, Tensor, tuple
+    if isinstance(data, known) or is_matrix(data):
         return memory_source(data, num_nodes, weight_attr, time_attr)
     if isinstance(data, Iterable) and not isinstance(data, dict):
         return stream_source(data, num_nodes, num_edges)

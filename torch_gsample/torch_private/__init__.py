@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import torch
 from torch._library.fake_impl import allocate_size
 
-# What calls in a captured program: torch has no public name for it.
+# The kind of a node that is a call: torch has no public name for it.
 from torch._ops import OpOverload, OpOverloadPacket
 
 # Examples of a captured program's values: an operator that a pass adds needs
@@ -57,7 +57,7 @@ def overload_name(name: str, args: Any, kwargs: dict[str, Any]) -> str:
 
 
 def shape_env_of(context: Any) -> Any:
-    """Where a fake kernel allocates sizes, by :func:`allocate_size`.
+    """Returns the environment of :func:`allocate_size` in a fake kernel.
 
     The public ``new_dynamic_size`` asks for a configuration flag.
     """
@@ -75,7 +75,7 @@ def constant_result(function: Function) -> Function:
 
 # Tensors #####################################################################
 
-#: How often a tensor was changed in place, as torch counts it.
+#: Torch's count of in-place changes of a tensor.
 version_of = operator.attrgetter('_version')
 
 

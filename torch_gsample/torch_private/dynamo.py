@@ -1,4 +1,4 @@
-"""What captures and captured programs need of torch's private parts."""
+"""Private parts of torch for captures and captured programs."""
 
 import contextlib
 import dataclasses
@@ -73,7 +73,7 @@ def _break_at_unknown_lengths(shape_env: Any) -> None:
 
 
 def _backend_of(output: Any) -> Any:
-    """What compiles a capture, without its wrappers."""
+    """Returns the compiler of a capture, without its wrappers."""
     found = getattr(output, 'compiler_fn', None)
     for wrapper in '_torchdynamo_orig_backend', 'compiler_fn', '__wrapped__':
         found = getattr(found, wrapper, found)
@@ -82,10 +82,10 @@ def _backend_of(output: Any) -> Any:
 
 # Captured programs ###########################################################
 
-#: What Dynamo adds for each size that it does not know.
+#: The operators that Dynamo adds for each unknown size.
 ASSERT_SCALAR = torch.ops.aten._assert_scalar.default
-#: What sets whether gradients are recorded in a captured program, and how the
-#: names of what enters and leaves other modes begin.
+#: The operator that switches gradients on and off in a captured program, and
+#: prefixes of the operators that enter and leave other modes.
 SET_GRAD_ENABLED = torch._C._set_grad_enabled
 ENTERS, EXITS = '_enter_', '_exit_'
 
@@ -114,7 +114,7 @@ def name_reversed_product() -> None:
 
 
 def name_of_source(node: Node) -> str:
-    """What Dynamo calls an input of a captured program."""
+    """Returns Dynamo's name of an input of a captured program."""
     name = getattr(getattr(node, '_dynamo_source', None), 'name', node.name)
     return str(name() if callable(name) else name)
 
@@ -125,7 +125,7 @@ def are_same(first: torch.SymInt, second: torch.SymInt) -> bool:
 
 
 def memory_of(tensor: torch.Tensor) -> Any:
-    """What equals that of tensors that share their memory."""
+    """Returns a key that is equal for tensors that share their memory."""
     if tensor.layout is not torch.strided:
         return id(tensor)
     return StorageWeakRef(tensor.untyped_storage())
@@ -168,7 +168,7 @@ def expression_of(size: Any) -> Any:
 
 
 def rules_of_sizes(examples: Any) -> list[Any]:
-    """What a capture took for granted of sizes, as sympy expressions.
+    """Returns the assumptions of a capture on sizes, as sympy expressions.
 
     Args:
         examples (Sequence[torch.Tensor]): Dynamo's examples of the inputs.
@@ -229,10 +229,10 @@ def maybe_dynamic(x: torch.Tensor) -> None:
 
 
 def may_change(guards: Any) -> list[bool]:
-    """What Dynamo is to compare at each call, of all that it noted.
+    """Returns which guards Dynamo must check at each call.
 
-    Not the modes, and not what nobody changes: to compare it takes longer
-    than a small sample.
+    Modes and constants are excluded: their checks take longer than a small
+    sample.
     """
     return [
         guard.guard_type not in _MODES

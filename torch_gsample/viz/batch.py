@@ -12,7 +12,7 @@ from torch_geometric.sampler import HeteroSamplerOutput, SamplerOutput
 
 from torch_gsample._axes import make_axes, sample_colors
 
-#: A node is a hub that has at least so many times the mean number of edges.
+#: A hub has at least this multiple of the mean number of edges.
 HUB_FACTOR = 10.0
 
 
@@ -120,7 +120,7 @@ def _parents(hop: Tensor, edges: Tensor) -> Tensor:
     return parent
 
 
-# What is in a batch ##########################################################
+# Contents of a batch #########################################################
 
 
 @dataclass
@@ -230,7 +230,7 @@ def _texts(part: _Part, labels: Any) -> Sequence[str]:
 
 
 def _of_type(values: Any, part: _Part) -> Any:
-    """What is given for the nodes of a type."""
+    """Returns the argument for the nodes of a type."""
     if part.name is not None and isinstance(values, Mapping):
         return values.get(part.name)
     if part.name is not None and values is not None:

@@ -4,7 +4,6 @@ import copy
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -30,6 +29,7 @@ from torch_gsample.compiler.lowering import lower
 from torch_gsample.compiler.options import Options
 from torch_gsample.compiler.settle import settle
 from torch_gsample.ops.matrix import _key_state
+from torch_gsample.path_argument import path_argument
 from torch_gsample.rng import make_key, program_scope
 
 #: Maximum number of calls for the choice of layouts.
@@ -155,7 +155,7 @@ def load_program(
     Example:
         See :func:`export`.
     """
-    data = Path(path).read_bytes()
+    data = path_argument('load_program', 'path', path).read_bytes()
     with _refusing(path):
         header, own = file.unpack(data)
         known = [Input.from_json(item) for item in header['tensor_inputs']]

@@ -155,7 +155,7 @@ def _of_scalars(
     return Value(copied, axis, kind='scalar')
 
 
-# What keeps the rows as they are.
+# Operators that keep the rows.
 
 
 @rule(

@@ -65,6 +65,12 @@ class NegativeSampling(pyg.NegativeSampling):
     ):
         only_given = given is not None and amount == 0
         _check_mode(mode, 1 if only_given else amount)
+        for name, weight in (
+            ('src_weight', src_weight),
+            ('dst_weight', dst_weight),
+        ):
+            if weight is not None:
+                _check.check_tensor(_NAME, name, weight)
         super().__init__(
             mode, 1 if only_given else amount, src_weight, dst_weight
         )
@@ -156,6 +162,11 @@ def _check_mode(mode: Any, amount: Any) -> None:
         raise TypeError(f"{_NAME}: 'amount' must be a number (got {amount!r})")
     if amount <= 0:
         raise ValueError(f"{_NAME}: 'amount' must be positive (got {amount})")
+    if amount != int(amount) and getattr(mode, 'value', mode) == 'triplet':
+        raise ValueError(
+            f"{_NAME}: 'amount' must be an integer with triplets (got "
+            f'{amount})'
+        )
 
 
 def _given(given: Any) -> Tensor:

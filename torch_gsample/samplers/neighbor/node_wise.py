@@ -27,10 +27,7 @@ from torch_gsample.options import (
     TrueNegatives,
     checked_names,
 )
-from torch_gsample.placement import (
-    GraphPlacement,
-    read_device,
-)
+from torch_gsample.placement import GraphPlacement, check_kind, read_device
 from torch_gsample.samplers.arguments import (
     by_type,
     check_choices,
@@ -190,6 +187,7 @@ class NeighborSampler(DrawnNeighbors):
         self.interval = TimeInterval(time_bound, time_inclusive)
         check_count('num_threads', num_threads)
         check_count('cache_bytes', cache_bytes)
+        check_kind('NeighborSampler', graph_placement)
         where = read_device('NeighborSampler', device)
         self.subgraph_type = checked_subgraph_type(subgraph_type, directed)
         self.sample_direction = sample_direction

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 from torch_gsample.storage.inference.rows import Rows
 from torch_gsample.storage.inference.tiles import Tiles, work
 
-#: What is left of the limit for rows may be all rows of a layer.
+#: The remaining share of the limit may hold all rows of a layer.
 _RESIDENT = 0.7
 #: The planned share: allocators hold up to a quarter more than is in use.
 _USED = 0.8

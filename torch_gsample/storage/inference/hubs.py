@@ -45,7 +45,7 @@ class _Found(Exception):
 
 
 class _State(threading.local):
-    """What hooks do in this thread."""
+    """The state of hooks in this thread."""
 
     taking = False
     found: tuple[Tensor, int] | None = None

@@ -1,4 +1,4 @@
-"""What the layers of a model compute of a tile.
+"""The layers of a model, computed for a tile.
 
 A model comes in; functions of a tile's rows and edges go out.
 """
@@ -35,7 +35,7 @@ _BATCH_NORMS = (
     nn.BatchNorm3d,
     nn.SyncBatchNorm,
 )
-#: What takes statistics over rows, unless they are known.
+#: Modules that take statistics over rows, unless they are known.
 _MIXING = (
     pyg.GraphNorm,
     pyg.GraphSizeNorm,

@@ -1,4 +1,4 @@
-"""What an inference computes: its checked arguments.
+"""The computation of an inference: its checked arguments.
 
 A model, a graph and features come in; layers, columns and rows go out.
 """
@@ -36,7 +36,7 @@ class Problem:
     #: Edge type, types of its ends, columns.
     relations: list[tuple[Any, Any, Any, Columns]]
     num_nodes: dict[Any, int]
-    #: What rows are converted to.
+    #: The dtype to which rows are converted.
     dtype: torch.dtype | None
     #: Features of edges, by edge type.
     edge_rows: dict[Any, Rows]

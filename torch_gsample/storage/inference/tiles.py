@@ -97,7 +97,7 @@ class Tile:
     parts: list[Part]
     hub: bool = False
     last: bool = True
-    #: Where the rows of destinations are in the chunk.
+    #: The positions of the rows of destinations in the chunk.
     own: Tensor = field(default_factory=lambda: torch.empty(0).long())
 
     def work(self, row_bytes: int) -> int:

@@ -47,7 +47,7 @@ _HOOKS = {
 _SINGLE = frozenset({torch.float32, *HALF})
 #: Maximum number of cached programs of a layer.
 _FORMS = 64
-#: Where a form was not seen yet; None if it could not be captured.
+#: Marks a form not seen yet; None marks one that could not be captured.
 _UNKNOWN: Any = object()
 
 

@@ -6,7 +6,7 @@ import torch
 
 from torch_gsample.codegen.expression import apply, constant
 
-#: What torch computes of two conditions.
+#: Torch's operators on two conditions.
 _OF_CONDITIONS = {
     **{'add': 'logical_or', 'maximum': 'logical_or'},
     **{'mul': 'logical_and', 'minimum': 'logical_and'},

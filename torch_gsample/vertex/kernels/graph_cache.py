@@ -1,4 +1,4 @@
-"""What is made of a graph for kernels, cached with its tensors."""
+"""Forms of a graph for kernels, cached with its tensors."""
 
 import weakref
 from collections.abc import Sequence

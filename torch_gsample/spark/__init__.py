@@ -12,6 +12,7 @@ from torch_gsample.spark.session import require_pyspark
 
 if TYPE_CHECKING:
     from torch_gsample.spark.batches import SampledBatches
+    from torch_gsample.spark.edges_of_graph import stored_edges
     from torch_gsample.spark.frames import check_graph
     from torch_gsample.spark.hops import neighbor_sample
     from torch_gsample.spark.ids import VertexIds, assign_ids, read_ids
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from torch_gsample.spark.quality import graph_properties, sample_quality
     from torch_gsample.spark.runs import sample_epochs
     from torch_gsample.spark.session import local_session
-    from torch_gsample.spark.stored_edges import stored_edges
     from torch_gsample.spark.walk import random_walk
 
 #: The module of each name. Names are imported on first use, so a machine that
@@ -63,7 +63,7 @@ _MODULES = {
     'read_snb': 'layouts',
     'sample_epochs': 'runs',
     'sample_quality': 'quality',
-    'stored_edges': 'stored_edges',
+    'stored_edges': 'edges_of_graph',
     'watch': 'jobs',
 }
 

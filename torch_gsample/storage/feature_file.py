@@ -100,7 +100,8 @@ class FeatureFile(RowSource):
             if stat.S_ISDIR(facts.st_mode):
                 raise IsADirectoryError(errno.EISDIR, '', path)
         except (FileNotFoundError, IsADirectoryError) as error:
-            text = "FeatureFile: 'path' must be a feature file"
+            why = os.strerror(error.errno or 0)
+            text = f"FeatureFile: 'path' must be a feature file ({why})"
             raise type(error)(error.errno, text, str(path)) from None
         self.meta: FeatureMeta = read_header(self._file, facts.st_size)
         self._identity = file_identity(facts)

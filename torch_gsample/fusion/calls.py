@@ -1,10 +1,9 @@
 """Calls of fused models, and of their layers, thread by thread."""
 
-import contextlib
 import functools
 import inspect
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -163,14 +162,14 @@ class _Current(threading.local):
 current = _Current()
 
 
-@contextlib.contextmanager
-def whole_batch() -> Iterator[None]:
+class WholeBatch:
     """Makes models inside the current call run on the whole batch."""
-    before, current.is_whole = current.is_whole, True
-    try:
-        yield
-    finally:
-        current.is_whole = before
+
+    def __enter__(self) -> None:
+        self._before, current.is_whole = current.is_whole, True
+
+    def __exit__(self, *error: Any) -> None:
+        current.is_whole = self._before
 
 
 class Call:

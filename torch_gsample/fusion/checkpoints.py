@@ -40,21 +40,17 @@ _calls: WeakKeyDictionary[
 
 
 def calls_of(
-    state: State, method: str, training: bool, args: Any, kwargs: Any
+    state: State, method: str, training: bool, batch: BatchBlocks
 ) -> Repeatable:
-    """Returns the last call of a model on the batch of its arguments.
+    """Returns the last call of a model on a batch.
 
     Args:
         state (State): The state of the model.
         method (str): The method of the calls.
         training (bool): Whether the model is in training.
-        args (Tuple): The positional arguments of the call.
-        kwargs (Dict[str, Any]): Its keyword arguments.
+        batch (BatchBlocks): The batch.
     """
-    edges = next(marked_edges(*args, *kwargs.values()), None)
-    if edges is None:
-        return Repeatable()
-    models = _calls.setdefault(edges.batch, WeakKeyDictionary())
+    models = _calls.setdefault(batch, WeakKeyDictionary())
     calls = models.setdefault(state, {})
     return calls.setdefault((method, training), Repeatable())
 

@@ -14,8 +14,8 @@ from torch_gsample.fusion.calls import (
     BATCH_NORMS,
     BlockCall,
     State,
+    WholeBatch,
     current,
-    whole_batch,
 )
 from torch_gsample.fusion.checkpoints import Repeatable, calls_of
 from torch_gsample.fusion.classes import ROLES, Fused, own_method
@@ -58,25 +58,31 @@ class FusedModel(Fused):
         if is_traced():
             return own(*args, **kwargs)
         is_part = current.call is not None or current.is_whole
-        calls = calls_of(state, method, model.training, args, kwargs)
+        edges = next(marked_edges(*args, *kwargs.values()), None)
+        if edges is None:  # not a batch
+            if is_part:
+                return own(*args, **kwargs)
+            _state_of(model, method).is_called = True
+            with WholeBatch():
+                return own(*args, **kwargs)
+        calls = calls_of(state, method, model.training, edges.batch)
         if is_part:
             calls.mode = 'whole' if current.is_whole else 'part'
             return own(*args, **kwargs)
         state = _state_of(model, method)
         state.is_called = True
         if is_in_backward():
-            return self._gsample_again(state, calls, own, args, kwargs)
+            return self._gsample_again(state, calls, edges, own, args, kwargs)
         calls.failed = list(failed)
-        if not _is_served(model, state, args, kwargs):
-            with whole_batch():
+        if not _is_served(model, state, edges):
+            with WholeBatch():
                 return own(*args, **kwargs)
         calls.mode = 'own'
-        edges = edges_of_call(args, kwargs)
         statistics = _statistics(model)
         try:
             if state.steps is None:
                 _plan(model, state, method, args, kwargs)
-            with BlockCall(state, edges):
+            with BlockCall(state, edges_of_call(args, kwargs)):
                 return own(*args, **kwargs)
         except Exception as error:
             failure = error
@@ -87,7 +93,7 @@ class FusedModel(Fused):
             state.outdated, state.steps = state.steps, None
             return self._gsample_run(method, args, kwargs, calls.failed)
         # An error of the model or the batch is raised again here.
-        with whole_batch():
+        with WholeBatch():
             out = own(*args, **kwargs)
         _refuse(state, model.training, failure)
         return out
@@ -96,6 +102,7 @@ class FusedModel(Fused):
         self,
         state: State,
         calls: Repeatable,
+        edges: Any,
         own: Any,
         args: Any,
         kwargs: dict[str, Any],
@@ -107,20 +114,20 @@ class FusedModel(Fused):
         if calls.mode == 'part':  # layers find the steps of their call
             return own(*args, **kwargs)
         model: Any = self
-        edges = edges_of_call(args, kwargs)
+        own_edges = edges_of_call(args, kwargs)
         for steps in calls.failed:
             statistics = _statistics(model)
             with (
                 contextlib.suppress(Exception),
-                BlockCall(state, edges, steps),
+                BlockCall(state, own_edges, steps),
             ):
                 own(*args, **kwargs)
             _restore(statistics)
         is_whole = calls.mode == 'whole'
-        if is_whole or not _is_served(model, state, args, kwargs):
-            with whole_batch():
+        if is_whole or not _is_served(model, state, edges):
+            with WholeBatch():
                 return own(*args, **kwargs)
-        with BlockCall(state, edges):
+        with BlockCall(state, own_edges):
             return own(*args, **kwargs)
 
 
@@ -156,14 +163,13 @@ def _state_of(model: Any, method: str) -> State:
         return state.others[method]
 
 
-def _is_served(model: nn.Module, state: State, args: Any, kwargs: Any) -> bool:
+def _is_served(model: nn.Module, state: State, edges: Any) -> bool:
     """Whether a call can use blocks."""
     if model.training in state.refused:
         return False
     if state.steps is None and is_in_backward():
         return False
-    edges = next(marked_edges(*args, *kwargs.values()), None)
-    if edges is None or edges.batch.num_nodes < state.min_nodes:
+    if edges.batch.num_nodes < state.min_nodes:
         return False
     if any(
         isinstance(layer, MessagePassing) and layer.explain

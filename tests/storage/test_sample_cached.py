@@ -44,6 +44,15 @@ def pair(path, data, fanouts, options, write, **reading):
     return sampler, disk.in_memory(data, fanouts, seed=3, **options)
 
 
+def compare(sampler, want, inputs, batch=0):
+    with batch_scope(0, batch):
+        disk.assert_same(
+            sampler.sample_from_nodes(inputs),
+            want.sample_from_nodes(inputs),
+            want.edge_permutation,
+        )
+
+
 def inputs_of(options, node_type=None):
     time = torch.arange(len(SEEDS)) * 5 % 23
     time = time if options.get('temporal') else None
@@ -60,12 +69,7 @@ def test_cached_samples_are_equal(tmp_path, monkeypatch, name, chunk_bytes):
     inputs = inputs_of(options)
     read_in_place(sampler, monkeypatch, *3 * [inputs])
     for i in range(3):
-        with batch_scope(0, i):
-            disk.assert_same(
-                sampler.sample_from_nodes(inputs),
-                want.sample_from_nodes(inputs),
-                want.edge_permutation,
-            )
+        compare(sampler, want, inputs, batch=i)
 
 
 @pytest.mark.parametrize(
@@ -82,12 +86,7 @@ def test_cached_samples_of_several_types_are_equal(
     inputs = inputs_of(options, node_type)
     inputs.node %= data[node_type].num_nodes
     read_in_place(sampler, monkeypatch, inputs)
-    with batch_scope(0, 0):
-        disk.assert_same(
-            sampler.sample_from_nodes(inputs),
-            want.sample_from_nodes(inputs),
-            want.edge_permutation,
-        )
+    compare(sampler, want, inputs)
 
 
 @pytest.mark.parametrize('weighted', [False, True])
@@ -107,12 +106,7 @@ def test_columns_of_many_blocks_are_equal(tmp_path, monkeypatch, weighted):
             graphs.nodes(first, None, time, torch.arange(len(first)))
         )
     read_in_place(sampler, monkeypatch, inputs)
-    with batch_scope(0, 0):
-        disk.assert_same(
-            sampler.sample_from_nodes(inputs),
-            want.sample_from_nodes(inputs),
-            want.edge_permutation,
-        )
+    compare(sampler, want, inputs)
 
 
 def test_items_are_hits_whichever_way_they_are_read(tmp_path):

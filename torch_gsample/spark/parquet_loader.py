@@ -17,6 +17,7 @@ from torch_gsample.loader.epochs import OrderedBatches
 from torch_gsample.loader.numbering import number_of
 from torch_gsample.ops._check import count, plain_number
 from torch_gsample.options import WorkerOptions, checked_names
+from torch_gsample.path_argument import path_argument
 from torch_gsample.rng import check_key
 from torch_gsample.spark.shard_files import (
     RUN,
@@ -93,8 +94,7 @@ class SampledParquetLoader(KeyedLoader):
         world_size = count(op, 'world_size', plain_number(world_size))
         window = count(op, 'window', plain_number(window))
         rank, wait = plain_number(rank), plain_number(wait)
-        if not isinstance(path, (str, os.PathLike)):
-            raise TypeError(f"{op}: 'path' must be a path (got {path!r})")
+        path_argument(op, 'path', path)
         if transform is not None and not callable(transform):
             raise TypeError(
                 f"{op}: 'transform' must be a function (got {transform!r})"

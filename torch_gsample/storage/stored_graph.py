@@ -1,6 +1,5 @@
 """The files of a graph on disk: their contents and checks."""
 
-import os
 import warnings
 from contextlib import suppress
 from pathlib import Path
@@ -11,6 +10,7 @@ import torch
 from torch import Tensor
 
 from torch_gsample.graph_types import GraphTypes
+from torch_gsample.path_argument import path_argument
 from torch_gsample.storage.checked_blocks import checked_file
 from torch_gsample.storage.checksums import VERIFY, read_times
 from torch_gsample.storage.chunks import check_offsets, check_structure
@@ -36,7 +36,7 @@ from torch_gsample.storage.stripes import open_relation
 
 
 class StoredGraph:
-    """What a :class:`ChunkedGraph` is without PyG, for tasks on Spark.
+    """The part of a :class:`ChunkedGraph` without PyG, for tasks on Spark.
 
     Args:
         path (str or Path): See :class:`ChunkedGraph`.
@@ -45,6 +45,7 @@ class StoredGraph:
 
     Raises:
         OSError: If a file is missing or cannot be read.
+        TypeError: If ``path`` is no path.
         ValueError: If a file breaks a rule of the format, or ``verify`` is
             unknown.
     """
@@ -62,12 +63,8 @@ class StoredGraph:
                 f"ChunkedGraph: 'verify' must be one of {VERIFY} (got "
                 f'{verify!r})'
             )
-        if not isinstance(path, (str, os.PathLike)):
-            raise TypeError(
-                "ChunkedGraph: 'path' must be the path of a graph's folder "
-                f'(got {type(path).__name__})'
-            )
-        self.path, self.direct = Path(path), direct
+        self.path = path_argument('ChunkedGraph', 'path', path)
+        self.direct = direct
         self._verify = verify
         try:
             read_whole(self.path, self._read)

@@ -13,7 +13,9 @@ table to memory (faster for it than the file) and creates its indexes.
 import argparse
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import torch
@@ -68,6 +70,21 @@ def write(path: str, sales: int) -> None:
         )
 
 
+def run(batches: list, find: Callable, rows: Callable, compared: int) -> tuple:
+    """Returns the time of batches, and the rows of the first ones.
+
+    The rest of the batches is dropped, as a training loop drops them.
+    """
+    spent, sets = 0.0, list[set[tuple[int, int]]]()
+    for customer, at in batches:
+        start = time.perf_counter()
+        found = find(customer, at)
+        spent += time.perf_counter() - start
+        if len(sets) < compared:
+            sets.append(set(zip(*rows(found), strict=True)))
+    return spent, sets
+
+
 def by_sql(path: str, batches: list, k: int, threads: int) -> tuple:
     """Returns the time of indexes, the time of batches, and their rows."""
     database = duckdb.connect(config={'threads': threads})
@@ -77,8 +94,8 @@ def by_sql(path: str, batches: list, k: int, threads: int) -> tuple:
     for key in ('customer', 'item'):
         database.execute(f'CREATE INDEX by_{key} ON sale ({key})')
     ready = time.perf_counter() - start
-    rows, start = [], time.perf_counter()
-    for customer, at in batches:
+
+    def find(customer: torch.Tensor, at: torch.Tensor) -> dict:
         values = enumerate(zip(customer.tolist(), at.tolist(), strict=True))
         values_sql = ', '.join(f'({i}, {c}, {t})' for i, (c, t) in values)
         database.execute(
@@ -86,17 +103,19 @@ def by_sql(path: str, batches: list, k: int, threads: int) -> tuple:
             f'cutoff BIGINT); INSERT INTO seeds VALUES {values_sql}'
         )
         database.execute(FIRST.format(k=k))
-        rows.append(database.execute(SECOND.format(k=k)).fetchnumpy())
-    spent = time.perf_counter() - start
+        return database.execute(SECOND.format(k=k)).fetchnumpy()
+
+    def rows(found: dict) -> tuple:
+        return found['seed'].tolist(), found['id'].tolist()
+
+    spent, sets = run(batches, find, rows, len(batches))
     database.close()
-    sets = [
-        set(zip(r['seed'].tolist(), r['id'].tolist(), strict=True))
-        for r in rows
-    ]
     return ready, spent, sets
 
 
-def by_sampler(path: str, batches: list, k: int, threads: int) -> tuple:
+def by_sampler(
+    path: str, batches: list, k: int, threads: int, compared: int
+) -> tuple:
     """Returns the time of reading, the time of batches, and their rows."""
     start = time.perf_counter()
     tables = from_tables(path, MANIFEST)
@@ -115,22 +134,14 @@ def by_sampler(path: str, batches: list, k: int, threads: int) -> tuple:
         seed=0,
     )
     ready = time.perf_counter() - start
-    outs, start = [], time.perf_counter()
-    for customer, at in batches:
-        seeds, times = {'customer': customer}, {'customer': at}
-        outs.append(sampler.tensors(seeds, times))
-    spent = time.perf_counter() - start
-    sets = [
-        set(
-            zip(
-                out.batch['sale'].tolist(),
-                out.node['sale'].tolist(),
-                strict=True,
-            )
-        )
-        for out in outs
-    ]
-    return ready, spent, sets
+
+    def find(customer: torch.Tensor, at: torch.Tensor) -> Any:
+        return sampler.tensors({'customer': customer}, {'customer': at})
+
+    def rows(found: Any) -> tuple:
+        return found.batch['sale'].tolist(), found.node['sale'].tolist()
+
+    return ready, *run(batches, find, rows, compared)
 
 
 def main() -> None:
@@ -156,7 +167,13 @@ def main() -> None:
         path = str(Path(folder) / 'shop.duckdb')
         write(path, args.sales)
         sql = by_sql(path, batches[: args.batches], args.k, args.threads)
-        ours = by_sampler(path, batches[: args.ours], args.k, args.threads)
+        ours = by_sampler(
+            path,
+            batches[: args.ours],
+            args.k,
+            args.threads,
+            compared=args.batches,
+        )
     pairs = zip(sql[2], ours[2], strict=False)
     assert all(a == b for a, b in pairs), 'both must return the same rows'
     rates = [

@@ -1,8 +1,10 @@
-/* Ranks the results of a search; Sphinx gives equal scores to most pages.
+/* Searches for most words of a query, and ranks the pages.
 
-A title with more words of the query comes first, then guides, then the
-reference, then what developers read. A query of five words or more is an
-error message: Troubleshooting explains it. */
+Sphinx finds only pages with all words, and gives most of them equal scores. A
+question has words that its answer has not, and an error message has values.
+Here a word counts -log(share of pages that have it), more in a heading; words
+on no page count nothing. Then guides come before the reference and what
+developers read, and Troubleshooting before all for an error message. */
 {
   const places = [
     [/^docs\/troubleshooting$/, 3],
@@ -15,6 +17,8 @@ error message: Troubleshooting explains it. */
   ];
   const query = new URLSearchParams(window.location.search).get('q') ?? '';
   const words = query.toLowerCase().match(/[\p{L}\p{N}_.]+/gu) ?? [];
+  const message =
+    /['"`:()[\]]/.test(query) || (words.length >= 5 && !query.endsWith('?'));
 
   // Sphinx reads a variable of this name.
   var Scorer = {
@@ -30,12 +34,39 @@ error message: Troubleshooting explains it. */
     score: ([page, title, , , score]) => {
       const name = title.toLowerCase();
       // Six letters stand for all forms of a word.
-      const found = words.filter((word) => name.includes(word.slice(0, 6)));
+      const found = words.filter(
+        (word) => !stopwords.has(word) && name.includes(word.slice(0, 6)),
+      );
       score += 4 * found.length;
       score += places.find(([pattern]) => pattern.test(page))?.[1] ?? 0;
-      return page === 'docs/troubleshooting' && words.length >= 5
-        ? score + 40
-        : score;
+      return page === 'docs/troubleshooting' && message ? score + 40 : score;
     },
+  };
+
+  const search = Search.performTermsSearch;
+  Search.performTermsSearch = (terms, excluded) => {
+    const pages = new Map();
+    let total = 0;
+    for (const term of terms) {
+      const results = search(new Set([term]), excluded);
+      if (!results.length) continue;
+      const share = results.length / (Search._index.docnames.length + 1);
+      const weight = -Math.log(share);
+      total += weight;
+      for (const result of results) {
+        const page = pages.get(result[0]) ?? { result, weight: 0, score: 0 };
+        page.weight += weight;
+        page.score += weight * result[4];
+        pages.set(result[0], page);
+      }
+    }
+    // Values may be words, as the name of an attribute is.
+    const least = total / (message ? 4 : 2);
+    return [...pages.values()]
+      .filter((page) => page.weight >= least)
+      .map(({ result, score }) => {
+        result[4] = Math.round((2 * score) / total);
+        return result;
+      });
   };
 }

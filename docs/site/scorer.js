@@ -10,10 +10,10 @@ developers read, and Troubleshooting before all for an error message. */
     [/^docs\/troubleshooting$/, 3],
     [/^docs\/howto/, 3],
     [/^docs\/api\//, 0],
-    [/^docs\/(architecture|testing|cuda|new_\w+|passes\/.*)$/, -4],
+    [/^docs\/(architecture|testing|cuda|new_\w+|passes\/.*)$/, -10],
     [/^docs\//, 2],
-    [/^(CHANGELOG|CONTRIBUTING)$/, -5],
-    [/^benchmark\//, -6],
+    [/^(CHANGELOG|CONTRIBUTING)$/, -15],
+    [/^benchmark\//, -30],
   ];
   const query = new URLSearchParams(window.location.search).get('q') ?? '';
   const words = query.toLowerCase().match(/[\p{L}\p{N}_.]+/gu) ?? [];

@@ -51,8 +51,8 @@ _ONE_DRAW = (
 )
 
 _LEAP_DAY = (
-    'reads random days without a year; 29 February is not one of 1900: it fails '
-    'at times without our classes, too'
+    'reads random days without a year; 1900 has no 29 February: it fails at '
+    'times without our classes, too'
 )
 
 _NOT_INSTALLED = "needs transformers or pcst_fast, of PyG's extra `rag`"

@@ -97,6 +97,8 @@ class ChunkFinder {
   int64_t offset(int64_t key) {
     return items_.origin[find(key)] + key * items_.item_bytes;
   }
+  // The first key of the chunk of the last call.
+  int64_t begin() const { return items_.key[chunk_]; }
   // The first key after the chunk of the last call.
   int64_t end() const {
     return chunk_ + 1 < items_.num_chunks ? items_.key[chunk_ + 1] : INT64_MAX;

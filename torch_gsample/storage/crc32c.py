@@ -31,7 +31,7 @@ def functions() -> Any:
         'find_indexed',
         'find_keys',
         'mark_rows',
-        'find_runs',
+        'copy_edges',
         'column_bounds',
         'num_nodes',
         'take_columns',

@@ -7,7 +7,7 @@
 #include <new>
 #include <shared_mutex>
 
-#include "crc32c.h"
+#include "cached_items.h"
 
 namespace gsample {
 
@@ -29,8 +29,15 @@ void copy_runs(const int64_t* position,
     constexpr int64_t kSize = sizeof(item_t);
     const int64_t begin = first[r], end = begin + length[r];
     const int64_t at = offset[r] % kBlockBytes - kSize * position[begin];
-    for (int64_t i = begin; i < end; ++i)
-      memcpy(out + i, block[r] + (at + kSize * position[i]), kSize);
+    for (int64_t i = begin; i < end;) {
+      const char* from = block[r] + (at + kSize * position[i]);
+      const int64_t n = count_adjacent(position + i, end - i);
+      if (n == 1)
+        memcpy(out + i, from, kSize);  // one instruction
+      else
+        memcpy(out + i, from, kSize * n);
+      i += n;
+    }
   }
 }
 

@@ -41,22 +41,6 @@ class Pieces {
   int64_t size_ = 0;
 };
 
-// The number of keys until one is not the previous one + 1, at most `most`.
-int64_t count_adjacent(const int64_t* key, int64_t most) {
-  constexpr int64_t kStep = 8;
-  int64_t n = 1;
-  for (; n + kStep <= most; n += kStep) {
-    int64_t wrong = 0;
-    for (int64_t k = n; k < n + kStep; ++k)
-      wrong |= key[k] ^ (key[0] + k);
-    if (wrong != 0)
-      break;
-  }
-  while (n < most && key[n] == key[0] + n)
-    ++n;
-  return n;
-}
-
 // Copies the items of edges in cached blocks. Writes the runs of others that
 // lie in one block of one chunk: file offset, index and length.
 template <int64_t kItem>

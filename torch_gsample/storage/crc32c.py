@@ -32,6 +32,7 @@ def functions() -> Any:
         'find_keys',
         'mark_rows',
         'copy_edges',
+        'slice_pointers',
         'column_bounds',
         'num_nodes',
         'take_columns',

@@ -37,7 +37,7 @@ def functions() -> Any:
         'num_nodes',
         'take_columns',
         'sample_cached',
-        'end_sample',
+        'write_cached',
     ):
         getattr(out, f'gsample_{name}').restype = ctypes.c_int64
     out.gsample_read_rows.restype = ctypes.c_int

@@ -3,6 +3,7 @@
 import ctypes
 import threading
 
+import numpy as np
 import pytest
 import torch
 
@@ -16,6 +17,7 @@ from torch_gsample.storage import (
     RandomReadSampler,
     sample_cached,
 )
+from torch_gsample.storage.block_cache import BlockCache
 from torch_gsample.storage.crc32c import functions
 
 # If edges bound later hops, samples need times of edges between hops.
@@ -263,3 +265,41 @@ def test_threads_sample_while_others_insert_blocks(tmp_path, capacity):
     for thread in threads:
         thread.join()
     assert not failed, failed[0]
+
+
+def waits_for(guard, lock, work):
+    """Whether work waits for a lock (std::shared_mutex is one of pthread)."""
+    pthread, guard = ctypes.CDLL(None), ctypes.c_void_p(guard)
+    thread = threading.Thread(target=work)
+    getattr(pthread, f'pthread_rwlock_{lock}')(guard)
+    try:
+        thread.start()
+        thread.join(0.2)
+        waited = thread.is_alive()
+    finally:
+        pthread.pthread_rwlock_unlock(guard)
+    thread.join()
+    return waited
+
+
+def test_a_sample_in_place_waits_for_inserted_blocks(tmp_path, monkeypatch):
+    sampler, _ = pair(tmp_path / 'graph', disk.homogeneous(), [4], {}, {})
+    inputs = inputs_of({})
+    read_in_place(sampler, monkeypatch, inputs)
+    [blocks] = sampler._reads.files()
+
+    def sample():
+        sampler.sample_from_nodes(inputs)
+
+    assert waits_for(blocks.cached_blocks.guard, 'wrlock', sample)
+    assert not waits_for(blocks.cached_blocks.guard, 'rdlock', sample)
+
+
+def test_inserted_blocks_wait_for_samples_in_place():
+    cache = BlockCache(4, 2)
+
+    def insert():
+        cache.insert(np.array([1]), np.ones(4096, np.uint8))
+
+    assert waits_for(cache.blocks.guard, 'rdlock', insert)
+    assert cache.find(np.array([4096]), np.empty(1, np.int32)).size == 0

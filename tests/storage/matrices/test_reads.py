@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -141,6 +142,22 @@ def test_reads_are_counted_by_plan(dense):
     stats = A.stats()
     assert stats['plans'] == {'stream': 1, 'cached': 2}
     assert stats['requests'] == 1
+
+
+def test_a_copy_of_cached_items_waits_for_evicted_blocks(dense):
+    A = dense.matrix(cache_bytes=1 << 24)
+    position = torch.arange(5000)
+    want = A._cols.read('neighbor', position)
+    found = []
+    thread = threading.Thread(
+        target=lambda: found.append(A._cols.read('neighbor', position))
+    )
+    with A._cols.reads.files()[0]._lock:  # as who inserts blocks
+        thread.start()
+        thread.join(0.2)
+        assert not found
+    thread.join()
+    assert torch.equal(found[0], want)
 
 
 def test_large_zeros_take_no_data_of_the_process():

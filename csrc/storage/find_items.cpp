@@ -60,8 +60,7 @@ int64_t copy_edges(const CachedBlocks& blocks,
     const int64_t before = at % kBlockBytes;
     const int64_t end =
         std::min(chunks.end(), key[i] + (kBlockBytes - before) / kItem);
-    int64_t next =
-        i + count_adjacent(key + i, std::min(n - i, end - key[i]));
+    int64_t next = i + count_adjacent(key + i, std::min(n - i, end - key[i]));
     const char* from = blocks.find(at);
     if (from != nullptr) {
       pieces.add(from, out + i * kItem, (next - i) * kItem);
@@ -158,7 +157,7 @@ GSAMPLE_EXPORT int64_t gsample_copy_edges(const gsample::CachedBlocks* blocks,
                                           int64_t* offset,    // [n]
                                           int64_t* first,     // [n]
                                           int64_t* length) {  // [n]
-  const auto copy = items->item_bytes == 4 ? gsample::copy_edges<4>
-                                           : gsample::copy_edges<8>;
+  const auto copy =
+      items->item_bytes == 4 ? gsample::copy_edges<4> : gsample::copy_edges<8>;
   return copy(*blocks, *items, key, n, out, offset, first, length);
 }

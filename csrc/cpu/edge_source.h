@@ -43,7 +43,8 @@ class EdgeSource {
                         int64_t n,
                         Buffer<int64_t>& cum,
                         ColumnWeights<indptr_t>* weights) const = 0;
-  // Reads the rows of edge [n], and replaces positions by ids.
+  // Reads the rows of edge [n], and replaces positions by ids. Rows may be any
+  // numbers, which the caller checks; ids are only output.
   virtual bool read(indptr_t* edge, int64_t n, index_t* row) const = 0;
 };
 

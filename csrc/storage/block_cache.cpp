@@ -7,14 +7,13 @@
 #include <new>
 #include <shared_mutex>
 
-#include "crc32c.h"
+#include "cached_items.h"
 
 namespace gsample {
 
 namespace {
 
-// Copies runs of items; each run lies in one block. Those without a block are
-// left out.
+// Copies runs of items; each run lies in one block.
 template <typename item_t>
 void copy_runs(const int64_t* position,
                const int64_t* offset,
@@ -25,15 +24,20 @@ void copy_runs(const int64_t* position,
                item_t* out) {
   constexpr int64_t kAhead = 4;  // runs between a prefetch and its use
   for (int64_t r = 0; r < num_runs; ++r) {
-    if (r + kAhead < num_runs && block[r + kAhead] != nullptr)
+    if (r + kAhead < num_runs)
       __builtin_prefetch(block[r + kAhead] + offset[r + kAhead] % kBlockBytes);
     constexpr int64_t kSize = sizeof(item_t);
-    if (block[r] == nullptr)
-      continue;
     const int64_t begin = first[r], end = begin + length[r];
     const int64_t at = offset[r] % kBlockBytes - kSize * position[begin];
-    for (int64_t i = begin; i < end; ++i)
-      memcpy(out + i, block[r] + (at + kSize * position[i]), kSize);
+    for (int64_t i = begin; i < end;) {
+      const char* from = block[r] + (at + kSize * position[i]);
+      const int64_t n = count_adjacent(position + i, end - i);
+      if (n == 1)
+        memcpy(out + i, from, kSize);  // one instruction
+      else
+        memcpy(out + i, from, kSize * n);
+      i += n;
+    }
   }
 }
 
@@ -96,46 +100,13 @@ extern "C" __attribute__((visibility("default"))) void gsample_insert_blocks(
   }
 }
 
-// Finds runs of edges whose items lie in one block of one chunk; returns the
-// number of runs.
-extern "C" __attribute__((visibility("default"))) int64_t gsample_find_runs(
-    const int64_t* position,  // [n] of edges
-    int64_t n,
-    const int64_t* first,  // [num_chunks] ascending: first edge of each chunk
-    const int64_t* begin,  // [num_chunks] offset of edge 0's item, extrapolated
-    int64_t num_chunks,
-    int64_t item_bytes,
-    int64_t* offset,  // [n] file offset of the first item of each run
-    int64_t* run) {   // [n] its index in `position`
-  int64_t num_runs = 0, chunk = 0;
-  for (int64_t i = 0; i < n; ++num_runs) {
-    const int64_t at = position[i];
-    if (at < first[chunk] || (chunk + 1 < num_chunks && at >= first[chunk + 1]))
-      chunk = std::max<int64_t>(
-          std::upper_bound(first, first + num_chunks, at) - first - 1, 0);
-    const int64_t item = begin[chunk] + at * item_bytes;
-    offset[num_runs] = item;
-    run[num_runs] = i;
-    // The edges of the chunk with items in the block.
-    const int64_t before = item % gsample::kBlockBytes;
-    int64_t low = at - before / item_bytes;
-    int64_t high = at + (gsample::kBlockBytes - before) / item_bytes;
-    low = std::max(low, first[chunk]);
-    if (chunk + 1 < num_chunks)
-      high = std::min(high, first[chunk + 1]);
-    while (++i < n && position[i] >= low && position[i] < high) {
-    }
-  }
-  return num_runs;
-}
-
 // Copies runs of items from the blocks that contain them.
 extern "C" __attribute__((visibility("default"))) void gsample_copy_runs(
     const int64_t* position,  // [n] of edges
     const int64_t* offset,    // [num_runs] file offset of the first item
     const int64_t* first,     // [num_runs] its index in `position`
     const int64_t* length,
-    const char* const* block,  // [num_runs] address of each block, or null
+    const char* const* block,  // [num_runs] address of each block
     int64_t num_runs,
     int64_t item_bytes,  // 4 or 8
     void* out) {         // [n]

@@ -97,6 +97,8 @@ class ChunkFinder {
   int64_t offset(int64_t key) {
     return items_.origin[find(key)] + key * items_.item_bytes;
   }
+  // The first key of the chunk of the last call.
+  int64_t begin() const { return items_.key[chunk_]; }
   // The first key after the chunk of the last call.
   int64_t end() const {
     return chunk_ + 1 < items_.num_chunks ? items_.key[chunk_ + 1] : INT64_MAX;
@@ -106,6 +108,22 @@ class ChunkFinder {
   const StoredItems& items_;
   int64_t chunk_ = 0;
 };
+
+// The number of keys until one is not the previous one + 1, at most `most`.
+inline int64_t count_adjacent(const int64_t* key, int64_t most) {
+  constexpr int64_t kStep = 8;
+  int64_t n = 1;
+  for (; n + kStep <= most; n += kStep) {
+    int64_t wrong = 0;
+    for (int64_t k = n; k < n + kStep; ++k)
+      wrong |= key[k] ^ (key[0] + k);
+    if (wrong != 0)
+      break;
+  }
+  while (n < most && key[n] == key[0] + n)
+    ++n;
+  return n;
+}
 
 // The missing items of an output: their indices and file offsets, unless null.
 struct Missing {

@@ -12,6 +12,71 @@ struct Piece {
   int64_t size;
 };
 
+// Pieces of cached blocks, copied when their memory has arrived.
+template <int64_t kItem>
+class Pieces {
+ public:
+  ~Pieces() { copy(); }
+
+  void add(const char* from, char* to, int64_t size) {
+    if (size_ == kGroup)
+      copy();
+    __builtin_prefetch(from);
+    piece_[size_++] = {from, to, size};
+  }
+
+ private:
+  void copy() {
+    for (int64_t i = 0; i < size_; ++i) {
+      const Piece& piece = piece_[i];
+      if (piece.size == kItem)
+        memcpy(piece.to, piece.from, kItem);  // one instruction
+      else
+        memcpy(piece.to, piece.from, piece.size);
+    }
+    size_ = 0;
+  }
+
+  Piece piece_[kGroup];
+  int64_t size_ = 0;
+};
+
+// Copies the items of edges in cached blocks. Writes the runs of others that
+// lie in one block of one chunk: file offset, index and length.
+template <int64_t kItem>
+int64_t copy_edges(const CachedBlocks& blocks,
+                   const StoredItems& items,
+                   const int64_t* key,
+                   int64_t n,
+                   char* out,
+                   int64_t* offset,
+                   int64_t* first,
+                   int64_t* length) {
+  ChunkFinder chunks(items);
+  Pieces<kItem> pieces;
+  int64_t num_runs = 0;
+  for (int64_t i = 0; i < n;) {
+    const int64_t at = chunks.offset(key[i]);
+    const int64_t before = at % kBlockBytes;
+    const int64_t end =
+        std::min(chunks.end(), key[i] + (kBlockBytes - before) / kItem);
+    int64_t next = i + count_adjacent(key + i, std::min(n - i, end - key[i]));
+    const char* from = blocks.find(at);
+    if (from != nullptr) {
+      pieces.add(from, out + i * kItem, (next - i) * kItem);
+    } else {
+      const int64_t begin = std::max(chunks.begin(), key[i] - before / kItem);
+      while (next < n && key[next] >= begin && key[next] < end)
+        ++next;
+      offset[num_runs] = at;
+      first[num_runs] = i;
+      length[num_runs++] = next - i;
+    }
+    i = next;
+  }
+  return num_runs;
+}
+
 }  // namespace
 
 }  // namespace gsample
@@ -61,14 +126,9 @@ gsample_find_ranges(const gsample::CachedBlocks* blocks,
   using gsample::kBlockBytes;
   gsample::Missing found{missing, offset};
   gsample::ChunkFinder chunks(*items);
-  gsample::Piece pieces[gsample::kGroup];
+  gsample::Pieces<0> pieces;
   const int64_t bytes = items->item_bytes;
-  int64_t num_pieces = 0, at = 0;
-  const auto copy = [&] {
-    for (int64_t i = 0; i < num_pieces; ++i)
-      memcpy(pieces[i].to, pieces[i].from, pieces[i].size);
-    num_pieces = 0;
-  };
+  int64_t at = 0;
   for (int64_t i = 0; i < n; ++i) {
     for (int64_t key = start[i], end = key + indptr[i + 1] - indptr[i];
          key < end;) {
@@ -78,16 +138,26 @@ gsample_find_ranges(const gsample::CachedBlocks* blocks,
       const char* from = blocks->find(first);
       for (int64_t k = 0; from == nullptr && k < count; ++k)
         found.add(at + k, first + k * bytes);
-      if (from != nullptr) {
-        if (num_pieces == gsample::kGroup)
-          copy();
-        __builtin_prefetch(from);
-        pieces[num_pieces++] = {from, out + at * bytes, count * bytes};
-      }
+      if (from != nullptr)
+        pieces.add(from, out + at * bytes, count * bytes);
       key += count;
       at += count;
     }
   }
-  copy();
   return found.count;
+}
+
+// Copies the items of edges in cached blocks; returns the number of runs of
+// other items that lie in one block of one chunk.
+GSAMPLE_EXPORT int64_t gsample_copy_edges(const gsample::CachedBlocks* blocks,
+                                          const gsample::StoredItems* items,
+                                          const int64_t* key,  // [n]
+                                          int64_t n,
+                                          char* out,
+                                          int64_t* offset,    // [n]
+                                          int64_t* first,     // [n]
+                                          int64_t* length) {  // [n]
+  const auto copy =
+      items->item_bytes == 4 ? gsample::copy_edges<4> : gsample::copy_edges<8>;
+  return copy(*blocks, *items, key, n, out, offset, first, length);
 }

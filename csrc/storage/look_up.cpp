@@ -146,7 +146,34 @@ GSAMPLE_EXPORT void gsample_concat_ranges(const int64_t* start,
                                           const int64_t* length,
                                           int64_t n,
                                           int64_t* out) {
-  for (int64_t i = 0; i < n; ++i)
-    for (int64_t k = 0; k < length[i]; ++k)
-      *out++ = start[i] + k;
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t first = start[i], size = length[i];  // `out` may alias them
+    for (int64_t k = 0; k < size; ++k)
+      out[k] = first + k;
+    out += size;
+  }
+}
+
+// Writes the first edge and the number of edges of columns, and the running
+// total of the numbers; returns the first column that does not exist, or -1.
+GSAMPLE_EXPORT int64_t gsample_slice_pointers(const int64_t* pointers,
+                                              int64_t num_cols,
+                                              const int64_t* cols,  // [n]
+                                              int64_t n,
+                                              int64_t* start,     // [n]
+                                              int64_t* length,    // [n]
+                                              int64_t* indptr) {  // [n + 1]
+  using gsample::kNear;
+  indptr[0] = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    if (i + kNear < n)
+      gsample::prefetch_item(pointers, cols[i + kNear]);
+    const int64_t v = cols[i];
+    if (v < 0 || v >= num_cols)
+      return i;
+    start[i] = pointers[v];
+    length[i] = pointers[v + 1] - pointers[v];
+    indptr[i + 1] = indptr[i] + length[i];
+  }
+  return -1;
 }

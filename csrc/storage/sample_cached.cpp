@@ -4,6 +4,7 @@
 #include <mutex>
 #include <new>
 #include <shared_mutex>
+#include <utility>
 #include <vector>
 
 #include "../cpu/sample_hops.h"
@@ -125,18 +126,25 @@ class CachedSampleOf final : public CachedSample {
 
 enum SampleResult : int64_t { kSampled, kIncomplete, kStopped, kNoMemory };
 
+// The sample of a thread between the calls that draw and write it. Ctrl-C may
+// come between them: the next sample then frees it.
+thread_local CachedSample* drawn = nullptr;
+
+void free_drawn() {
+  delete std::exchange(drawn, nullptr);
+}
+
 }  // namespace
 
 }  // namespace gsample
 
 // Samples a batch; writes the nodes of each type and hop, the edges of each
 // relation and hop, and the items that were read of each relation. kIncomplete:
-// a block is not cached, or an argument or item is malformed. The thread ends
-// the sample before it begins another.
+// a block is not cached, or an argument or item is malformed.
 GSAMPLE_EXPORT int64_t gsample_sample_cached(const gsample::CachedBatch* batch,
-                                             int64_t* counts,
-                                             gsample::CachedSample** sample) {
+                                             int64_t* counts) {
   using namespace gsample;
+  free_drawn();
   try {
     std::unique_ptr<CachedSample> made;
     if (batch->narrow)
@@ -147,24 +155,24 @@ GSAMPLE_EXPORT int64_t gsample_sample_cached(const gsample::CachedBatch* batch,
     if (status != Status::kDone)
       return status == Status::kFault ? kIncomplete : kStopped;
     made->count(counts);
-    *sample = made.release();
+    drawn = made.release();
     return kSampled;
   } catch (const std::bad_alloc&) {
     return kNoMemory;
   }
 }
 
-// Writes a sample, unless `out` is null, and frees it: rows, columns and ids of
-// the edges of all relations, nodes of all types and their trees, if there are
-// any.
-GSAMPLE_EXPORT int64_t gsample_end_sample(gsample::CachedSample* sample,
-                                          int64_t* const* out) {  // [5]
-  const std::unique_ptr<gsample::CachedSample> owned(sample);
+// Writes the sample of the thread, and frees it: rows, columns and ids of the
+// edges of all relations, nodes of all types and their trees, if there are any.
+// Its batch still exists.
+GSAMPLE_EXPORT int64_t gsample_write_cached(int64_t* const* out) {  // [5]
+  using namespace gsample;
+  SampleResult result = kSampled;
   try {
-    if (out != nullptr)
-      sample->write(out);
-    return gsample::kSampled;
+    drawn->write(out);
   } catch (const std::bad_alloc&) {
-    return gsample::kNoMemory;
+    result = kNoMemory;
   }
+  free_drawn();
+  return result;
 }

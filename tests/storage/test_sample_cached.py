@@ -1,7 +1,9 @@
 """Batches of which all blocks are cached are sampled in place, by one call."""
 
+import ctypes
 import threading
 
+import numpy as np
 import pytest
 import torch
 
@@ -10,7 +12,12 @@ from tests.storage import disk
 from tests.storage.test_bad_input import flip, place
 from tests.storage.test_equality import OPTIONS
 from torch_gsample.rng import batch_scope
-from torch_gsample.storage import ChunkedGraph, RandomReadSampler
+from torch_gsample.storage import (
+    ChunkedGraph,
+    RandomReadSampler,
+    sample_cached,
+)
+from torch_gsample.storage.block_cache import BlockCache
 from torch_gsample.storage.crc32c import functions
 
 # If edges bound later hops, samples need times of edges between hops.
@@ -168,6 +175,63 @@ def test_hostile_numbers_in_cached_blocks_are_found(tmp_path, name):
     assert len(messages) == 1
 
 
+def test_any_edge_ids_of_cached_blocks_are_only_returned(tmp_path):
+    path = tmp_path / 'graph'
+    graph = disk.write(path, disk.homogeneous())
+    at = place(graph, 'edge_id', chunk=3)
+    width = graph.meta.relations[0].widths['edge_id']
+    flip(path, at + width - 1, checksum=True)
+    inputs, found = graphs.nodes(torch.arange(60)), []
+    for cache_bytes in (0, 1 << 20):
+        sampler = RandomReadSampler(
+            ChunkedGraph(path), [-1], cache_bytes=cache_bytes
+        )
+        for _ in range(3):  # reads blocks at first, then finds them cached
+            found.append(sampler.sample_from_nodes(inputs).edge)
+    assert all(torch.equal(edge, found[0]) for edge in found)
+    wrong = (found[0] < 0) | (found[0] >= len(found[0]))
+    assert int(wrong.sum()) == 1
+
+
+class _Allocated(ctypes.Structure):
+    """``struct mallinfo2`` of glibc."""
+
+    _fields_ = tuple(
+        (name, ctypes.c_size_t)
+        for name in (
+            *('arena', 'ordblks', 'smblks', 'hblks', 'hblkhd', 'usmblks'),
+            *('fsmblks', 'uordblks', 'fordblks', 'keepcost'),
+        )
+    )
+
+
+def test_samples_that_ctrl_c_interrupts_are_freed(tmp_path, monkeypatch):
+    mallinfo = getattr(ctypes.CDLL(None), 'mallinfo2', None)
+    if mallinfo is None:
+        pytest.skip('needs glibc 2.33')
+    mallinfo.restype = _Allocated
+    sampler, want = pair(tmp_path / 'graph', disk.homogeneous(), [4], {}, {})
+    inputs = inputs_of({})
+    read_in_place(sampler, monkeypatch, inputs)
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    def sample(times):
+        for _ in range(times):
+            with pytest.raises(KeyboardInterrupt):
+                sampler.sample_from_nodes(inputs)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sample_cached, '_written', interrupt)
+        sample(100)
+        before = mallinfo().uordblks
+        sample(1000)
+        # A sample has more than 200 bytes.
+        assert mallinfo().uordblks - before < 100_000
+    compare(sampler, want, inputs)
+
+
 @pytest.mark.parametrize('capacity', [1, 6, 40])
 def test_threads_sample_while_others_insert_blocks(tmp_path, capacity):
     options = {'weighted': True}
@@ -201,3 +265,41 @@ def test_threads_sample_while_others_insert_blocks(tmp_path, capacity):
     for thread in threads:
         thread.join()
     assert not failed, failed[0]
+
+
+def waits_for(guard, lock, work):
+    """Whether work waits for a lock (std::shared_mutex is one of pthread)."""
+    pthread, guard = ctypes.CDLL(None), ctypes.c_void_p(guard)
+    thread = threading.Thread(target=work)
+    getattr(pthread, f'pthread_rwlock_{lock}')(guard)
+    try:
+        thread.start()
+        thread.join(0.2)
+        waited = thread.is_alive()
+    finally:
+        pthread.pthread_rwlock_unlock(guard)
+    thread.join()
+    return waited
+
+
+def test_a_sample_in_place_waits_for_inserted_blocks(tmp_path, monkeypatch):
+    sampler, _ = pair(tmp_path / 'graph', disk.homogeneous(), [4], {}, {})
+    inputs = inputs_of({})
+    read_in_place(sampler, monkeypatch, inputs)
+    [blocks] = sampler._reads.files()
+
+    def sample():
+        sampler.sample_from_nodes(inputs)
+
+    assert waits_for(blocks.cached_blocks.guard, 'wrlock', sample)
+    assert not waits_for(blocks.cached_blocks.guard, 'rdlock', sample)
+
+
+def test_inserted_blocks_wait_for_samples_in_place():
+    cache = BlockCache(4, 2)
+
+    def insert():
+        cache.insert(np.array([1]), np.ones(4096, np.uint8))
+
+    assert waits_for(cache.blocks.guard, 'rdlock', insert)
+    assert cache.find(np.array([4096]), np.empty(1, np.int32)).size == 0

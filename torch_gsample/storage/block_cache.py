@@ -93,16 +93,6 @@ class BlockCache:
         )
         return missing[:count]
 
-    def addresses(self, block: np.ndarray) -> np.ndarray:
-        """Returns the addresses of cached blocks, 0 for others; marks them.
-
-        Args:
-            block (numpy.ndarray): int64 ``[n]``.
-        """
-        slot = self._slot[block].astype(np.int64) - 1
-        self._marked[slot[slot >= 0]] = True
-        return np.where(slot < 0, 0, self.data.ctypes.data + slot * BLOCK)
-
     def insert(self, block: np.ndarray, data: np.ndarray) -> None:
         """Adds distinct blocks, unless they are cached; the last ones remain.
 

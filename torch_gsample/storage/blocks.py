@@ -19,7 +19,7 @@ from torch_gsample.storage.block_cache import BlockCache
 from torch_gsample.storage.checked_blocks import merged
 from torch_gsample.storage.checksums import CheckedFile
 from torch_gsample.storage.crc32c import BLOCK, functions, pointer
-from torch_gsample.storage.pooled import empty_items
+from torch_gsample.storage.pooled import empty_items, empty_vector
 from torch_gsample.storage.reading import ReadableFile, page_aligned
 
 #: Blocks read together: the memory of a call in addition to the cache.
@@ -67,7 +67,7 @@ class Runs:
     """Items of edges in a file, grouped into runs within one block.
 
     Args:
-        position (numpy.ndarray): int64 ``[n]``, the position of each edge.
+        position (torch.Tensor): int64 ``[n]``, the position of each edge.
             Within a run, offsets differ as positions times the item size.
         offset (numpy.ndarray): int64 ``[num_runs]``, the file offset of the
             first item of each run.
@@ -75,15 +75,10 @@ class Runs:
         length (numpy.ndarray): int64 ``[num_runs]``, the number of items.
     """
 
-    position: np.ndarray
+    position: Tensor
     offset: np.ndarray
     first: np.ndarray
     length: np.ndarray
-
-    @property
-    def block(self) -> np.ndarray:
-        """int64 ``[num_runs]``, the block of each run."""
-        return self.offset // BLOCK
 
     def take(self, index: np.ndarray | slice) -> 'Runs':
         """Returns a subset of the runs."""
@@ -251,43 +246,61 @@ class BlockReader:
             self._gather_missing(index, offset, out.numpy())
         return out
 
-    def copy_runs(
-        self,
-        block: np.ndarray,
-        runs: 'Runs',
-        place: np.ndarray,
-        out: np.ndarray,
-    ) -> int:
-        """Copies items of blocks, reading each block once.
+    def edges(self, items: Items, position: Tensor) -> tuple[Tensor, Runs]:
+        """Returns the cached items of edges, and the runs of the others.
+
+        Args:
+            items (Items): The array.
+            position (torch.Tensor): int64 ``[n]``.
+
+        Returns:
+            Tuple[torch.Tensor, Runs]: ``[n]``, of which others than the cached
+            items are undefined; and the runs of these.
+        """
+        position = position.contiguous()
+        size = position.shape[0]
+        out = empty_items(size, items.dtype)
+        runs = [empty_vector(size) for _ in range(3)]
+        with self._lock:  # before another thread evicts blocks
+            count = functions().gsample_copy_edges(
+                self._cache.blocks_pointer,
+                ctypes.byref(items),
+                ctypes.c_void_p(position.data_ptr()),
+                ctypes.c_int64(size),
+                *(ctypes.c_void_p(x.data_ptr()) for x in (out, *runs)),
+            )
+            missing = int(runs[2][:count].sum()) if count > 0 else 0
+            self._count(size, missing)
+        return out, Runs(position, *(x.numpy()[:count] for x in runs))
+
+    def read_runs(
+        self, block: np.ndarray, runs: Runs, place: np.ndarray, out: Tensor
+    ) -> None:
+        """Reads blocks, and copies their items.
 
         Args:
             block (numpy.ndarray): int64 ``[n]``, ascending, at most ``GROUP``.
             runs (Runs): Items that lie in one block each.
             place (numpy.ndarray): int64 ``[num_runs]``, the position of that
                 block in ``block``.
-            out (numpy.ndarray): Receives the items.
-
-        Returns:
-            int: The number of blocks that were read.
+            out (torch.Tensor): Receives the items.
 
         Raises:
             OSError: If the file cannot be read.
             ValueError: If a block or chunk that holds some is not whole.
         """
-        with self._lock:
-            address = self._cache.addresses(block)
-            missing = np.flatnonzero(address == 0)
-            self._count(len(block), len(missing))
-            if len(missing) < len(block):  # before another thread evicts some
-                _copy(runs, address[place], out)
-        if len(missing) > 0:
-            with self._staged(block[missing]) as staging:
-                address[:] = 0
-                address[missing] = staging.ctypes.data + BLOCK * (
-                    np.arange(len(missing))
-                )
-                _copy(runs, address[place], out)
-        return len(missing)
+        with self._staged(block) as staging:
+            address = staging.ctypes.data + BLOCK * place
+            functions().gsample_copy_runs(
+                ctypes.c_void_p(runs.position.data_ptr()),
+                pointer(runs.offset),
+                pointer(runs.first),
+                pointer(runs.length),
+                pointer(address),
+                ctypes.c_int64(len(address)),
+                ctypes.c_int64(out.element_size()),
+                ctypes.c_void_p(out.data_ptr()),
+            )
 
     def _gather_missing(
         self, index: np.ndarray, offset: np.ndarray, out: np.ndarray
@@ -344,17 +357,3 @@ class BlockReader:
         """Counts items, or blocks, of which some were missing."""
         self.stats['hits'] += size - missing
         self.stats['misses'] += missing
-
-
-def _copy(runs: Runs, address: np.ndarray, out: np.ndarray) -> None:
-    """Copies runs of items from the addresses of their blocks, if not 0."""
-    functions().gsample_copy_runs(
-        pointer(runs.position),
-        pointer(runs.offset),
-        pointer(runs.first),
-        pointer(runs.length),
-        pointer(address),
-        ctypes.c_int64(len(address)),
-        ctypes.c_int64(out.itemsize),
-        pointer(out),
-    )

@@ -31,12 +31,13 @@ def functions() -> Any:
         'find_indexed',
         'find_keys',
         'mark_rows',
-        'find_runs',
+        'copy_edges',
+        'slice_pointers',
         'column_bounds',
         'num_nodes',
         'take_columns',
         'sample_cached',
-        'end_sample',
+        'write_cached',
     ):
         getattr(out, f'gsample_{name}').restype = ctypes.c_int64
     out.gsample_read_rows.restype = ctypes.c_int

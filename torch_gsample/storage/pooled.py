@@ -44,12 +44,6 @@ def empty_vector(size: int) -> Tensor:
     return torch.from_numpy(np.asarray(_Memory(data, num_bytes, size)))
 
 
-def empty_array(size: int, dtype: np.dtype) -> np.ndarray:
-    """Returns an uninitialised array with items of 4 or 8 bytes."""
-    words = -(-size * dtype.itemsize // 8)
-    return empty_vector(words).numpy().view(dtype)[:size]
-
-
 def empty_items(size: int, dtype: torch.dtype) -> Tensor:
     """Returns an uninitialised vector of items of 4 or 8 bytes."""
     if dtype == torch.int64:

@@ -189,11 +189,8 @@ class CachedHops:
         )
         sizes = num_types * (num_hops + 1), num_relations * num_hops
         counts = torch.empty(sum(sizes) + num_relations, dtype=torch.int64)
-        sample = ctypes.c_void_p()
         result = functions().gsample_sample_cached(
-            ctypes.byref(batch),
-            ctypes.c_void_p(address(counts)),
-            ctypes.byref(sample),
+            ctypes.byref(batch), ctypes.c_void_p(address(counts))
         )
         if result == _INCOMPLETE:
             self._incomplete = min(self._incomplete + 1, _MOST_INCOMPLETE)
@@ -206,7 +203,7 @@ class CachedHops:
             reader.count_found(items)
         nodes, edges = map(sum, map(Tensor.tolist, counts.split(sizes)))
         trees = nodes if options['disjoint'] else 0
-        outputs = _written(sample, edges, edges, edges, nodes, trees)
+        outputs = _written(edges, edges, edges, nodes, trees)
         row, col, edge, node, tree = outputs
         ends = num_types, num_relations, None
         return Sample(row, col, node, edge, tree, counts, *ends)
@@ -225,15 +222,11 @@ class CachedHops:
         )
 
 
-def _written(sample: ctypes.c_void_p, *sizes: int) -> list[Tensor]:
-    """Returns the outputs of a sample, and frees it."""
-    out = None
-    try:
-        outputs = [empty_vector(size) for size in sizes]
-        out = (ctypes.c_void_p * len(sizes))(*map(address, outputs))
-    finally:
-        result = functions().gsample_end_sample(sample, out)
-    _check(result)
+def _written(*sizes: int) -> list[Tensor]:
+    """Returns the outputs of the sample that the thread drew last."""
+    outputs = [empty_vector(size) for size in sizes]
+    out = (ctypes.c_void_p * len(sizes))(*map(address, outputs))
+    _check(functions().gsample_write_cached(out))
     return outputs
 
 

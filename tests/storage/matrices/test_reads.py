@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ import torch
 
 from tests.storage.matrices import programs
 from torch_gsample.storage import ChunkedGraph, DiskModel
-from torch_gsample.storage.blocks import BLOCK, Runs
+from torch_gsample.storage.blocks import BLOCK, Items
 from torch_gsample.storage.matrices import reads
 from torch_gsample.storage.matrices.columns import StoredColumns
 from torch_gsample.storage.matrices.reads import choose_plan, read_items
@@ -114,12 +115,12 @@ def test_items_are_those_of_the_file(dense, monkeypatch, kind, group):
     }[kind]
     out = read_items(
         A._cols.reads.files()[0],
-        Runs(index, index * 4, np.arange(len(index)), np.ones_like(index)),
-        np.dtype('<i4'),
+        Items(np.array([0]), np.array([0]), torch.int32),
+        torch.from_numpy(index),
         MODEL,
         A._cols.counts,
     )
-    assert (out == want[index]).all()
+    assert (out.numpy() == want[index]).all()
 
 
 def test_short_gaps_are_read_in_one_request(dense):
@@ -141,6 +142,22 @@ def test_reads_are_counted_by_plan(dense):
     stats = A.stats()
     assert stats['plans'] == {'stream': 1, 'cached': 2}
     assert stats['requests'] == 1
+
+
+def test_a_copy_of_cached_items_waits_for_evicted_blocks(dense):
+    A = dense.matrix(cache_bytes=1 << 24)
+    position = torch.arange(5000)
+    want = A._cols.read('neighbor', position)
+    found = []
+    thread = threading.Thread(
+        target=lambda: found.append(A._cols.read('neighbor', position))
+    )
+    with A._cols.reads.files()[0]._lock:  # as who inserts blocks
+        thread.start()
+        thread.join(0.2)
+        assert not found
+    thread.join()
+    assert torch.equal(found[0], want)
 
 
 def test_large_zeros_take_no_data_of_the_process():

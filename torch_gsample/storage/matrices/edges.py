@@ -3,7 +3,6 @@
 Positions of edges come in, their stored values go out.
 """
 
-import ctypes
 import itertools
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,9 +13,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from torch_gsample.storage.blocks import BLOCK, BlockReader, Runs
-from torch_gsample.storage.columns import check_neighbors, check_weights
-from torch_gsample.storage.crc32c import functions, pointer
+from torch_gsample.storage.blocks import BLOCK, BlockReader
+from torch_gsample.storage.columns import (
+    Columns,
+    check_neighbors,
+    check_weights,
+)
 from torch_gsample.storage.format import (
     EDGES,
     FIRST,
@@ -34,7 +36,6 @@ from torch_gsample.storage.matrices.reads import (
     read_items,
 )
 from torch_gsample.storage.matrices.shared_vector import SharedVector
-from torch_gsample.storage.pooled import empty_vector
 from torch_gsample.storage.random_reads import RandomReads
 from torch_gsample.storage.read_model import DiskModel
 
@@ -95,6 +96,7 @@ class StoredEdges:
         #: int64 ``[num_cols + 1]``, the start of each column.
         self.pointers = self.derived.vector('pointers', self._read_pointers)
         self._check_pointers()
+        self._columns = Columns(meta)
         #: The disk model for planning reads, and read counters.
         self.model, self.counts = model, ReadCounts()
         #: Cached results of reductions, in memory.
@@ -131,34 +133,12 @@ class StoredEdges:
             return torch.empty(0, dtype=self.dtypes[name])
         items = read_items(
             self.reads.files()[self.number],
-            self._runs(name, position.numpy()),
-            self.meta.dtype(name),
+            self._columns.items[name],
+            position,
             self.model,
             self.counts,
         )
-        return self._checked(name, torch.from_numpy(items), position)
-
-    def _runs(self, name: str, position: np.ndarray) -> Runs:
-        """Returns the runs of items in the file."""
-        table, width = self.meta.chunks, self.meta.widths[name]
-        places = self.meta.places(table[:, NODES], table[:, EDGES])[name]
-        edge = np.ascontiguousarray(table[:, FIRST])
-        begin = table[:, OFFSET] + places - edge * width
-        position = np.ascontiguousarray(position, np.int64)
-        offset, first = (empty_vector(position.size).numpy() for _ in range(2))
-        count = functions().gsample_find_runs(
-            pointer(position),
-            ctypes.c_int64(len(position)),
-            pointer(edge),
-            pointer(begin),
-            ctypes.c_int64(len(table)),
-            ctypes.c_int64(width),
-            pointer(offset),
-            pointer(first),
-        )
-        offset, first = offset[:count], first[:count]
-        length = np.diff(first, append=len(position))
-        return Runs(position, offset, first, length)
+        return self._checked(name, items, position)
 
     def _checked(self, name: str, items: Tensor, position: Any) -> Tensor:
         path = self.path

@@ -4,6 +4,7 @@ A handle, an int64 tensor ``[1]``, names a graph. Each operator is a pure
 function of its arguments, because the graph never changes.
 """
 
+import ctypes
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from torch import Tensor
 from torch_gsample.ops._fake import dynamic_size
 from torch_gsample.ops._walk_arguments import empty_walks
 from torch_gsample.storage.columns import concat_ranges
+from torch_gsample.storage.crc32c import functions
 from torch_gsample.storage.matrices import scan, trees, walks
 from torch_gsample.storage.matrices.edges import edges_of
 from torch_gsample.storage.matrices.shared_vector import SharedVector
@@ -37,18 +39,23 @@ def stored_columns(pointers: Tensor, cols: Tensor) -> tuple[Tensor, Tensor]:
     Raises:
         IndexError: If a column does not exist.
     """
-    if cols.numel() > 0:
-        low, high = map(int, torch.aminmax(cols))
-        size = pointers.numel() - 1
-        if low < 0 or high >= size:
-            raise IndexError(
-                f"SparseSample: 'cols' must be in [0, {size}) (got "
-                f'{low if low < 0 else high})'
-            )
-    start = pointers[cols]
-    length = pointers[cols + 1] - start
-    indptr = torch.zeros(cols.numel() + 1, dtype=torch.int64)
-    torch.cumsum(length, 0, out=indptr[1:])
+    pointers, cols = pointers.contiguous(), cols.contiguous()
+    size, count = pointers.shape[0] - 1, cols.shape[0]
+    indptr = torch.empty(count + 1, dtype=torch.int64)
+    start, length = torch.empty(2, count, dtype=torch.int64)
+    parts = start, length, indptr
+    wrong = functions().gsample_slice_pointers(
+        ctypes.c_void_p(pointers.data_ptr()),
+        ctypes.c_int64(size),
+        ctypes.c_void_p(cols.data_ptr()),
+        ctypes.c_int64(count),
+        *(ctypes.c_void_p(part.data_ptr()) for part in parts),
+    )
+    if wrong >= 0:
+        raise IndexError(
+            f"SparseSample: 'cols' must be in [0, {size}) (got "
+            f'{int(cols[wrong])})'
+        )
     return indptr, concat_ranges(start, length)
 
 

@@ -1,9 +1,9 @@
 """Reads items of a file by the cheapest plan.
 
-Offsets of items come in, in any order; items go out. A call reads each block
-once, in file order. It also reads gaps between blocks if the disk model
-predicts that this costs less than another request: no gaps, short ones, or all
-of them (one stream).
+Positions of edges come in, in any order; items go out. A call reads each
+missing block once, in file order. It also reads gaps between blocks if the
+disk model predicts that this costs less than another request: no gaps, short
+ones, or all of them (one stream).
 """
 
 import itertools
@@ -11,9 +11,9 @@ from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
+from torch import Tensor
 
-from torch_gsample.storage.blocks import BLOCK, BlockReader, Runs
-from torch_gsample.storage.pooled import empty_array
+from torch_gsample.storage.blocks import BLOCK, BlockReader, Items
 from torch_gsample.storage.read_model import DiskModel, Reads
 
 #: Blocks in memory at a time, in addition to the cache.
@@ -80,16 +80,16 @@ class ReadCounts:
         #: A line for each call, while logging.
         self.log: list[str] | None = None
 
-    def add(self, plan: Plan, cached: bool, size: int) -> None:
-        """Counts a call, with its cached and missing blocks."""
-        self.last = 'cached' if cached else plan.name
+    def add(self, plan: Plan | None, size: int) -> None:
+        """Counts a call; without a plan, all blocks were cached."""
+        self.last = 'cached' if plan is None else plan.name
         self.plans[self.last] += 1
-        if not cached:
+        if plan is not None:
             self.requests += int(plan.reads.requests)
             self.bytes += int(plan.reads.size)
         if self.log is not None:
             line = f'{size} items: {self.last}'
-            if not cached:
+            if plan is not None:
                 line += (
                     f', {int(plan.reads.requests)} requests, '
                     f'{int(plan.reads.size) >> 10} KiB, '
@@ -100,17 +100,17 @@ class ReadCounts:
 
 def read_items(
     blocks: BlockReader,
-    runs: Runs,
-    dtype: np.dtype,
+    items: Items,
+    position: Tensor,
     model: DiskModel,
     counts: ReadCounts,
-) -> np.ndarray:
+) -> Tensor:
     """Returns the items of edges.
 
     Args:
         blocks (BlockReader): Reads the file.
-        runs (Runs): The runs of items, at least one.
-        dtype (numpy.dtype): The items' dtype, of 4 or 8 bytes.
+        items (Items): The array.
+        position (torch.Tensor): int64 ``[n]``, positions of edges.
         model (DiskModel): The disk.
         counts (ReadCounts): Counts the plan.
 
@@ -118,25 +118,32 @@ def read_items(
         OSError: If the file cannot be read.
         ValueError: If it is not as it was written.
     """
-    out = empty_array(len(runs.position), dtype)
-    block = runs.block
-    order = np.argsort(block, kind='stable')
-    runs, block = runs.take(order), block[order]
-    is_new = np.diff(block, prepend=-1) != 0
+    out, runs = blocks.edges(items, position)
+    if len(runs.offset) == 0:
+        counts.add(None, len(out))
+        return out
+    block = runs.offset // BLOCK
+    if bool((block[1:] < block[:-1]).any()):
+        order = np.argsort(block, kind='stable')
+        runs, block = runs.take(order), block[order]
+    is_new = np.ones(len(block), bool)
+    np.not_equal(block[1:], block[:-1], out=is_new[1:])
     wanted, number = block[is_new], np.cumsum(is_new) - 1
     plan = choose_plan(wanted, model)
-    misses = 0
-    for begin, end in _groups(wanted, plan.gap):
+    for begin, end in _groups(wanted, plan):
         some = _bridged(wanted[begin:end], plan.gap)
         part = slice(*np.searchsorted(number, [begin, end]))
         place = np.searchsorted(some, block[part])
-        misses += blocks.copy_runs(some, runs.take(part), place, out)
-    counts.add(plan, misses == 0, len(out))
+        blocks.read_runs(some, runs.take(part), place, out)
+    counts.add(plan, len(out))
     return out
 
 
-def _groups(wanted: np.ndarray, gap: int) -> list[tuple[int, int]]:
+def _groups(wanted: np.ndarray, plan: Plan) -> list[tuple[int, int]]:
     """Cuts blocks into groups of bounded size, including gaps."""
+    if plan.reads.size <= GROUP * BLOCK:
+        return [(0, len(wanted))]
+    gap = plan.gap
     step = np.diff(wanted, prepend=wanted[0])
     cost = np.cumsum(np.where(step - 1 <= gap, step, 1))
     cuts = np.flatnonzero(np.diff(cost // GROUP)) + 1

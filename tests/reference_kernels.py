@@ -133,7 +133,7 @@ def vertex_map(
     for output in kernel.outputs:
         count = num_edges if output.kind == 'E' else vertices
         rows = [[0.0] * kernel.width(output.axes) for _ in range(count)]
-        for v in range(vertices):
+        for v in range(vertices) if order is None else order:
             edges = range(indptr[v], indptr[v + 1])
             for k in edges if output.kind == 'E' else [None]:
                 at = _At(kernel, operands, indptr, indices, edge_id, v, k)

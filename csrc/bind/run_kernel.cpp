@@ -155,10 +155,12 @@ void check_operands(const char* op,
 }
 
 // Allocates the results; those that a kernel writes only in part are zeros.
+//   some_edges, some_vertices: whether it may write only those of some
 std::vector<Tensor> make_outputs(const char* op,
                                  const Kernel& kernel,
                                  const Counts& counts,
-                                 bool has_ids,
+                                 bool some_edges,
+                                 bool some_vertices,
                                  std::vector<void*>& out) {
   std::vector<Tensor> results;
   for (const KernelTensor& output : kernel.outputs) {
@@ -173,8 +175,8 @@ std::vector<Tensor> make_outputs(const char* op,
       sizes.push_back(output.width);
     results.push_back(pooled_tensor(sizes, type_of(output), item));
     out.push_back(results.back().mutable_data_ptr());
-    // Row sums start from 0, and the graph may lack some edges.
-    if (kernel.by >= 0 || (of_edges && has_ids))
+    // Row sums start from 0.
+    if (kernel.by >= 0 || (of_edges ? some_edges : some_vertices))
       std::fill_n(static_cast<char*>(out.back()), rows * output.width * item,
                   0);
   }
@@ -212,7 +214,7 @@ std::vector<Tensor> run_kernel_op(int64_t kernel_id,
   }
   std::vector<const void*> graph;
   Counts counts{-1, num_rows, -1, 1, num_rows, -1};
-  int64_t edges = -1;
+  int64_t edges = -1, vertices = -1;
   if (has_graph) {
     const ScalarType index =
         kernel->graph == GraphIndex::kLong ? ScalarType::Long : ScalarType::Int;
@@ -222,12 +224,14 @@ std::vector<Tensor> run_kernel_op(int64_t kernel_id,
     counts[0] = indptr->numel() - 1;
     counts[2] = num_edges;
     edges = indices->numel();
+    vertices =
+        order.has_value() ? std::min(order->numel(), counts[0]) : counts[0];
     STD_TORCH_CHECK(edge_id.has_value() || num_edges == edges, op,
                     ": 'num_edges' must be ", edges,
                     " without ids of edges (got ", num_edges, ")");
     graph = {indptr->const_data_ptr(), indices->const_data_ptr(),
              graph_vector(op, "edge_id", edge_id, index, edges),
-             graph_vector(op, "order", order, index, counts[0])};
+             graph_vector(op, "order", order, index, vertices)};
   } else if (kernel->pointers >= 0) {
     const Tensor& pointers = operands[kernel->pointers];
     counts[2] = count_edges(op, kernel->operands[kernel->pointers], pointers);
@@ -238,10 +242,12 @@ std::vector<Tensor> run_kernel_op(int64_t kernel_id,
                   ": 'operands' must determine the number of edges");
   std::vector<void*> out;
   std::vector<Tensor> results =
-      make_outputs(op, *kernel, counts, edge_id.has_value(), out);
+      make_outputs(op, *kernel, counts, edge_id.has_value(),
+                   has_graph && vertices != counts[0], out);
   int status = 0;
   if (has_graph) {
-    status = run_over_graph(*kernel, {counts[0], num_rows, edges, num_edges},
+    status = run_over_graph(*kernel,
+                            {counts[0], num_rows, edges, num_edges, vertices},
                             graph, data, out, threads_of(num_threads));
   } else {
     std::vector<int64_t> sizes{counts[2]};

@@ -80,7 +80,7 @@ int check_graph(const Kernel& kernel,
   if (!ascends(indptr, sizes[0], sizes[2]))
     return 2;
   const int64_t first = indptr[0], last = indptr[sizes[0]];
-  if (order != nullptr && !all_inside(order, 0, sizes[0], sizes[0]))
+  if (order != nullptr && !all_inside(order, 0, sizes[4], sizes[0]))
     return 1;
   if (!all_inside(indices, first, last, sizes[1]))
     return 1;
@@ -156,7 +156,7 @@ int run_over_graph(const Kernel& kernel,
                    const std::vector<const void*>& data,
                    const std::vector<void*>& out,
                    int threads) {
-  const int64_t vertices = sizes[0];
+  const int64_t vertices = sizes[4];
   const int64_t wanted = std::max<int64_t>(
       1, std::min<int64_t>(threads, (vertices + sizes[2]) / kGrain));
   const int64_t chunk =

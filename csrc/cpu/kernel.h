@@ -63,7 +63,8 @@ std::shared_ptr<const Kernel> find_kernel(int64_t number);
 void remove_kernel(int64_t number);
 
 // Runs a kernel over a graph.
-//   sizes: vertices, neighbours, edges, rows of edge operands
+//   sizes: vertices, neighbours, edges, rows of edge operands, vertices of the
+//     order
 // Returns 1 for an index out of range, 2 for descending pointers.
 int run_over_graph(const Kernel& kernel,
                    const std::vector<int64_t>& sizes,

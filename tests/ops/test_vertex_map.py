@@ -11,7 +11,7 @@ def listed(x):
 
 
 @pytest.mark.parametrize('edge_id', [case.EDGES, None])
-@pytest.mark.parametrize('order', [case.ORDER, None])
+@pytest.mark.parametrize('order', [case.ORDER, case.ORDER[:2], None])
 def test_a_kernel_is_its_reference(edge_id, order):
     count = 4 if edge_id is not None else 3
     operands = [*case.OPERANDS[:2], case.OPERANDS[2][:count]]
@@ -20,7 +20,7 @@ def test_a_kernel_is_its_reference(edge_id, order):
         case.INDPTR.tolist(),
         case.INDICES.tolist(),
         None if edge_id is None else edge_id.tolist(),
-        *(None, 2, count),
+        *(None if order is None else order.tolist(), 2, count),
         [listed(x) for x in operands],
     )
     got = case.run(

@@ -142,7 +142,7 @@ HOSTILE_VERTICES = [
     lambda: run(edge_id=ints(0, -1, 1)),
     lambda: run(order=ints(0, 1, 3)),
     lambda: run(order=ints(0, 1, -1)),
-    lambda: run(order=ints(0, 1)),
+    lambda: run(order=ints(0, 1, 2, 0)),
     lambda: run(ints(-1, 0, 0, 3)),
     lambda: run(ints(0, 9, 9, 3)),
     lambda: run(INDPTR.long()),

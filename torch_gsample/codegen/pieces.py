@@ -11,7 +11,7 @@ for the next stage to read.
                                        stage 1: sum_u exp(s_u - m) of each
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -90,16 +90,20 @@ class Pieces:
     last: Tensor
 
     @classmethod
-    def of(cls, indptr: Tensor, order: Tensor) -> 'Pieces':
+    def of(
+        cls, indptr: Tensor, order: Tensor, least: int | None = None
+    ) -> 'Pieces':
         """Splits the edges of hubs.
 
         Args:
             indptr (torch.Tensor): Where the edges of each vertex start.
             order (torch.Tensor): The vertices by descending degree, rounded to
                 powers of two.
+            least (int, optional): The edges of a hub, at least: a power of
+                two, less one. Default: those of a piece.
         """
         # A class starts at a power of two less one.
-        count = int((indptr.diff() >= PIECE - 1).sum())
+        count = int((indptr.diff() >= (least or PIECE) - 1).sum())
         vertices = order[:count].long()
         start, end = indptr[vertices], indptr[vertices + 1]
         counts = (end - start + PIECE - 1) // PIECE
@@ -239,3 +243,51 @@ def _rewritten(
         args = tuple(done[arg] for arg in node.args)
         done[node] = known.get(node) or replace(node, args=args)
     return done[root]
+
+
+#: Runs a unit with operands; returns the results of vertices.
+Compute = Callable[[Unit, list[Tensor]], list[Tensor]]
+
+
+def over_hubs(
+    unit: Unit,
+    hubs: Pieces,
+    operands: Sequence[Tensor],
+    out: Sequence[Tensor],
+    at_pieces: Callable[[Unit, list[Tensor], list[Tensor]], list[Tensor]],
+    at_hubs: Compute,
+) -> None:
+    """Computes the rows of hubs, and of their edges.
+
+    Args:
+        unit (Unit): The unit.
+        hubs (Pieces): The hubs.
+        operands (Sequence[torch.Tensor]): Its operands.
+        out (Sequence[torch.Tensor]): Its results.
+        at_pieces (Callable): Runs a unit over the pieces as vertices; writes
+            the last argument, the results of edges.
+        at_hubs (Callable): Runs a unit over the hubs; pieces are their edges.
+    """
+    stages, vertices = stages_of(unit), hubs.vertices
+    at_hub = [leaf.kind == unit.center for leaf in unit.leaves]
+    values = [
+        x.index_select(0, vertices) if of_hub else x
+        for x, of_hub in zip(operands, at_hub, strict=True)
+    ]
+    values.append(vertices)  # the row of a draw
+    for stage in stages.stages:
+        given = [
+            values[i]
+            if i < len(at_hub) and not at_hub[i]
+            else values[i].index_select(0, hubs.hub)
+            for i in stage.given
+        ]
+        parts = at_pieces(stage.unit, given, [out[i] for i in stage.edges])
+        if stage.join is not None:
+            values += at_hubs(stage.join, parts)
+    if stages.finish is not None:
+        found = at_hubs(stages.finish, [values[i] for i in stages.given])
+        kinds = [output.kind for output in unit.outputs]
+        rows = [x for x, kind in zip(out, kinds, strict=True) if kind != EDGE]
+        for x, of_hubs in zip(rows, found, strict=True):
+            x.index_copy_(0, vertices, of_hubs)

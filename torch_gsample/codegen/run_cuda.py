@@ -13,7 +13,7 @@ from torch_gsample.codegen.cuda import CudaKernel, cuda_kernel
 from torch_gsample.codegen.cuda_driver import Argument, driver
 from torch_gsample.codegen.cuda_edges import needs_column
 from torch_gsample.codegen.nvrtc import build_cubin
-from torch_gsample.codegen.pieces import Pieces, stages_of
+from torch_gsample.codegen.pieces import Pieces, over_hubs, stages_of
 from torch_gsample.codegen.unit import (
     DESTINATION,
     EDGE,
@@ -221,39 +221,25 @@ def _over_hubs(
     out: Sequence[Tensor],
 ) -> None:
     """Computes the rows of hubs, and of their edges."""
-    stages, vertices = stages_of(unit), hubs.vertices
     pieces = _Edges(
-        *(hubs.hub, None, vertices.numel(), hubs.hub.numel()), edges.fault
+        *(hubs.hub, None, hubs.vertices.numel(), hubs.hub.numel()), edges.fault
     )
-    bounds = hubs.bounds, hubs.bounds[1:]
-    at_hub = [leaf.kind == unit.center for leaf in unit.leaves]
-    values = [
-        x.index_select(0, vertices) if of_hub else x
-        for x, of_hub in zip(operands, at_hub, strict=True)
-    ]
-    values.append(vertices)  # the row of a draw
-    for stage in stages.stages:
-        given = [
-            values[i]
-            if i < len(at_hub) and not at_hub[i]
-            else values[i].index_select(0, hubs.hub)
-            for i in stage.given
-        ]
-        parts = _empty(stage.unit, hubs.hub)
-        found = [*parts, *(out[i] for i in stage.edges)]
-        edges.compute(stage.unit, (hubs.first, hubs.last), given, found)
-        if stage.join is not None:
-            joined = _empty(stage.join, vertices)
-            pieces.compute(stage.join, bounds, parts, joined)
-            values += joined
-    if stages.finish is not None:
-        found = _empty(stages.finish, vertices)
-        given = [values[i] for i in stages.given]
-        pieces.compute(stages.finish, bounds, given, found)
-        kinds = [output.kind for output in unit.outputs]
-        rows = [x for x, kind in zip(out, kinds, strict=True) if kind != EDGE]
-        for x, of_hubs in zip(rows, found, strict=True):
-            x.index_copy_(0, vertices, of_hubs)
+
+    def at_pieces(
+        unit: Unit, given: list[Tensor], of_edges: list[Tensor]
+    ) -> list[Tensor]:
+        found = _empty(unit, hubs.hub)
+        bounds = hubs.first, hubs.last
+        edges.compute(unit, bounds, given, [*found, *of_edges])
+        return found
+
+    def at_hubs(unit: Unit, given: list[Tensor]) -> list[Tensor]:
+        found = _empty(unit, hubs.vertices)
+        bounds = hubs.bounds, hubs.bounds[1:]
+        pieces.compute(unit, bounds, given, found)
+        return found
+
+    over_hubs(unit, hubs, operands, out, at_pieces, at_hubs)
 
 
 def _empty(unit: Unit, like: Tensor) -> list[Tensor]:

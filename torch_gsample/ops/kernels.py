@@ -88,7 +88,8 @@ def run_kernel(
             + 1]``, the start of each vertex's edges; ``indices``, the
             neighbour of each edge; ``edge_id``, the row of each edge in
             operands of edges, or ``None`` for its position; ``order``, the
-            permutation in which threads process vertices, or ``None``.
+            distinct vertices in the order in which threads process them, or
+            ``None`` for all. The results of others are 0.
         num_rows (int, optional): Number of rows of the result of an edge map
             that reduces rows, or of operands of neighbours.
         num_edges (int, optional): Number of rows of operands of a graph's

@@ -13,12 +13,13 @@ from torch_gsample.codegen.cpp import cpp_source, unit_number
 from torch_gsample.codegen.evaluate import evaluate
 from torch_gsample.codegen.kernel import load_unit
 from torch_gsample.codegen.loaded import Loaded
+from torch_gsample.codegen.pieces import over_hubs, stages_of
 from torch_gsample.codegen.run_cuda import run_vertex_unit
 from torch_gsample.codegen.unit import DESTINATION, EDGE, Types, Unit
 from torch_gsample.locks import new_lock
 from torch_gsample.vertex.frontend.trace import DEGREE
 from torch_gsample.vertex.kernels.ends import GraphEnds
-from torch_gsample.vertex.kernels.layout import Layout
+from torch_gsample.vertex.kernels.layout import Layout, SplitHubs
 from torch_gsample.vertex.kernels.layouts import Layouts
 from torch_gsample.vertex.plan.differentiate import Backward
 
@@ -52,6 +53,7 @@ class Fused:
         self.tangents: dict[tuple[int, ...], Any] = {}
         self._units: dict[torch.dtype, Unit] = {}
         self._kernels: dict[tuple[torch.dtype, bool], Loaded | None] = {}
+        self._stages: dict[torch.dtype, dict[Unit, Loaded] | None] = {}
 
     def source(self, index: torch.dtype = torch.int32) -> str:
         """Returns its C++ source."""
@@ -62,14 +64,66 @@ class Fused:
         if graph.incoming.indptr.is_cuda:
             return self.run_on_gpu(graph, operands)
         layout, tensors = self._inputs(graph, operands)
-        kernel = self._loaded(layout.indptr.dtype, layout.has_hubs)
+        index = layout.indptr.dtype
+        kernel = self._loaded(index, layout.has_hubs)
         if kernel is None:
             return self._evaluated(graph, tensors)
-        return kernel.over_graph(
-            [tensors[i] for i in range(len(self.unit.leaves))],
-            (layout.indptr, layout.indices, layout.edge_id, layout.order),
+        given = [tensors[i] for i in range(len(self.unit.leaves))]
+        split, order = layout.split(torch.get_num_threads()), layout.order
+        if split is not None and self._loaded_stages(index) is None:
+            split = None
+        out = kernel.over_graph(
+            given,
+            (
+                *(layout.indptr, layout.indices, layout.edge_id),
+                order if split is None else split.order,
+            ),
             *(layout.num_rows, graph.num_edges),
         )
+        if split is not None:
+            sizes = layout.num_rows, graph.num_edges
+            self._over_hubs(split, index, sizes, given, out)
+        return out
+
+    def _over_hubs(
+        self,
+        split: SplitHubs,
+        index: torch.dtype,
+        sizes: tuple[int, int],
+        operands: Sequence[Tensor],
+        out: Sequence[Tensor],
+    ) -> None:
+        """Computes the rows of hubs, whose pieces threads share."""
+        kernels, hubs = self._loaded_stages(index), split.pieces
+        assert kernels is not None
+        of_hubs = hubs.bounds, hubs.hub, None, None
+        counts = hubs.vertices.numel(), hubs.hub.numel()
+
+        def at_pieces(
+            unit: Unit, given: list[Tensor], of_edges: list[Tensor]
+        ) -> list[Tensor]:
+            graph = *split.graph, None
+            found = kernels[unit].over_graph(given, graph, *sizes)
+            count = len(found) - len(of_edges)
+            for rows, x in zip(of_edges, found[count:], strict=True):
+                rows.index_copy_(0, split.edge, x.index_select(0, split.edge))
+            return found[:count]
+
+        def at_hubs(unit: Unit, given: list[Tensor]) -> list[Tensor]:
+            return kernels[unit].over_graph(given, of_hubs, *counts)
+
+        unit = self._indexed(index)
+        over_hubs(unit, hubs, operands, out, at_pieces, at_hubs)
+
+    def _loaded_stages(self, index: torch.dtype) -> dict[Unit, Loaded] | None:
+        """Compiles and loads the stages of hubs; None if that fails."""
+        if index not in self._stages:
+            stages = stages_of(self._indexed(index))
+            units = [x for x in stages.units if x is not stages.rest]
+            kernels = {unit: load_unit(unit) for unit in units}
+            loaded = {u: x for u, x in kernels.items() if x is not None}
+            self._stages[index] = None if len(loaded) < len(units) else loaded
+        return self._stages[index]
 
     def _loaded(self, index: torch.dtype, has_hubs: bool) -> Loaded | None:
         """Compiles and loads the unit once; None if that fails."""

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cached_property
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -15,6 +16,8 @@ from torch_gsample.ops.formats import sort_by_column
 _INT32_MAX = torch.iinfo(torch.int32).max
 #: Edges that one thread sorts and runs, at most.
 FEW = 1 << 15
+#: On a CPU, the share of a graph's edges that are a hub's, at least.
+_SHARE = 64
 _sort = torch.ops.gsample.sort_edges.default
 _transpose = torch.ops.gsample.transpose_columns.default
 
@@ -65,9 +68,11 @@ class Layout(CSC):
     def has_hubs(self) -> bool:
         """Whether sums of a vertex are in several pieces."""
         piece = pieces.PIECE
-        if self.most is not None:
-            return self.most > piece
-        return self.num_edges > piece and int(self.degree().max()) > piece
+        return self.num_edges > piece and self._largest > piece
+
+    @cached_property
+    def _largest(self) -> int:
+        return int(self.degree().max()) if self.most is None else self.most
 
     @cached_property
     def hubs(self) -> Pieces | None:
@@ -75,6 +80,25 @@ class Layout(CSC):
         return (
             None if self.order is None else Pieces.of(self.indptr, self.order)
         )
+
+    def split(self, threads: int) -> 'SplitHubs | None':
+        """Returns the hubs that CPU threads share, if a thread would wait.
+
+        Args:
+            threads (int): Their number.
+        """
+        share = self.num_edges // max(threads, 1)
+        if self.order is None or not self.has_hubs or self._largest <= share:
+            return None
+        return self._split
+
+    @cached_property
+    def _split(self) -> 'SplitHubs':
+        assert self.order is not None
+        share = max(self.num_edges // _SHARE, pieces.PIECE)
+        least = 1 << share.bit_length() - 1
+        hubs = Pieces.of(self.indptr, self.order, least)
+        return SplitHubs.of(self, self.order, hubs)
 
     def transposed(self) -> 'Layout':
         """Returns the edges in the other direction.
@@ -128,6 +152,35 @@ class Layout(CSC):
             return value
         out = value.new_zeros((num_rows, *value.shape[1:]))
         return out.index_copy(0, self.edge_id.long(), value)
+
+
+class SplitHubs(NamedTuple):
+    """The edges of hubs, by piece, for CPU threads.
+
+    Args:
+        pieces (Pieces): The hubs.
+        graph (Tuple[torch.Tensor, ...]): Pointers of pieces, and the neighbour
+            and row in features of each edge.
+        edge (torch.Tensor): int64, these rows.
+        order (torch.Tensor): The other vertices.
+    """
+
+    pieces: Pieces
+    graph: tuple[Tensor, Tensor, Tensor]
+    edge: Tensor
+    order: Tensor
+
+    @classmethod
+    def of(cls, layout: Layout, order: Tensor, hubs: Pieces) -> 'SplitHubs':
+        """Copies the indices of the edges of hubs."""
+        size = (hubs.last - hubs.first).long()
+        indptr = torch.cat([size.new_zeros(1), size.cumsum(0)])
+        shift = hubs.first - indptr[:-1]
+        at = torch.repeat_interleave(shift, size) + torch.arange(indptr[-1])
+        edge = at if layout.edge_id is None else layout.edge_id[at].long()
+        dtype = layout.indptr.dtype
+        graph = indptr.to(dtype), layout.indices[at], edge.to(dtype)
+        return cls(hubs, graph, edge, order[hubs.vertices.numel() :])
 
 
 def sort_edges(

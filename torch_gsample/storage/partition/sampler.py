@@ -290,7 +290,9 @@ class Turn:
         sizes = [ptr.diff().tolist(), indptr[ptr].diff().tolist()]
         out = [
             x.to(self._exchange.device).split(of_process)
-            for x, of_process in zip([indptr.diff(), edges], sizes, strict=True)
+            for x, of_process in zip(
+                [indptr.diff(), edges], sizes, strict=True
+            )
         ]
         return list(out[0]), list(out[1])
 

@@ -9,6 +9,7 @@ import torch
 
 import torch_gsample.ops  # noqa: F401  (registers the operators)
 from tests.cuda.emulated import CSRC
+from tests.cuda.gpu import GpuKernels, OnGpu
 from tests.cuda.operands import placed
 from tests.fresh import Run
 
@@ -86,6 +87,15 @@ def test_nothing_else_is_selected_for_a_gpu(collected):
     assert len(tests) > 500
     on_gpu = re.compile(r'\[(.*-)?(gpu|cuda)\b')
     assert [line for line in tests if not on_gpu.search(line)] == []
+
+
+@pytest.fixture
+def kernels():
+    return GpuKernels()
+
+
+def test_programs_run_where_their_kernels_do(programs_of_kernels):
+    assert isinstance(programs_of_kernels, OnGpu)
 
 
 class Moved:

@@ -176,7 +176,9 @@ class SplitHubs(NamedTuple):
         size = (hubs.last - hubs.first).long()
         indptr = torch.cat([size.new_zeros(1), size.cumsum(0)])
         shift = hubs.first - indptr[:-1]
-        at = torch.repeat_interleave(shift, size) + torch.arange(indptr[-1])
+        at = torch.repeat_interleave(shift, size) + torch.arange(
+            int(indptr[-1])
+        )
         edge = at if layout.edge_id is None else layout.edge_id[at].long()
         dtype = layout.indptr.dtype
         graph = indptr.to(dtype), layout.indices[at], edge.to(dtype)

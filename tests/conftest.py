@@ -4,6 +4,7 @@ import functools
 import gc
 import os
 import threading
+from contextlib import suppress
 
 # Before torch reads it. GNU OpenMP's threads spin for milliseconds after each
 # call, on a processor that another test process needs.
@@ -12,16 +13,19 @@ os.environ.setdefault('OMP_WAIT_POLICY', 'passive')
 import pytest
 import torch
 import torch._dynamo.guards
-from hypothesis import settings
 from torch._dynamo import trace_rules
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from tests import process_state, slow
 from torch_gsample.codegen import build
 
-# The same examples in every run: failures are reproducible.
-settings.register_profile('tests', derandomize=True, database=None)
-settings.load_profile('tests')
+# A machine with a GPU may lack it: tests of CUDA do without.
+with suppress(ModuleNotFoundError):
+    from hypothesis import settings
+
+    # The same examples in every run: failures are reproducible.
+    settings.register_profile('tests', derandomize=True, database=None)
+    settings.load_profile('tests')
 
 # No collection after each compilation: there is one at the end of each file.
 torch._dynamo.config.run_gc_after_compile = False

@@ -6,8 +6,6 @@ from unittest import mock
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from tests.compiler.programs import EACH, PROGRAMS, graph, tensors
 from tests.compiler.test_programs import assert_same
@@ -109,36 +107,6 @@ def test_batches_run_in_one_go():
         function(A, batches([5] * 8))
     calls = [event.name for event in profile.events()]
     assert calls.count('gsample::sample_layers') == 1  # of all layers
-
-
-@settings(max_examples=25, deadline=None)
-@given(
-    st.lists(
-        st.lists(st.integers(0, 39), max_size=6, unique=True),
-        min_size=2,
-        max_size=5,
-    ),
-    st.integers(0, 4),
-)
-@pytest.mark.parametrize('name', ['graphsage', 'ladies', 'fastgcn', 'shadow'])
-def test_a_batch_does_not_see_the_others(name, nodes, place):
-    """Whatever the others are, and wherever they stand."""
-    if name not in CACHED:
-        CACHED[name] = together(name)
-    function, A = CACHED[name], graph()
-    mine, key = torch.tensor([3, 17, 30]), make_key(5, 1, 2)
-    others = [torch.tensor(n, dtype=torch.int64) for n in nodes]
-    place = min(place, len(others))
-    seeds = [*others[:place], mine, *others[place:]]
-    key_of_others = keys(len(others))
-    rows = [key_of_others[:place], key, key_of_others[place:]]
-    with program_scope(torch.cat(rows)):
-        got = function(A, seeds)[place]
-    with program_scope(key):
-        assert_same(got, PROGRAMS[name](A, mine))
-
-
-CACHED = {}
 
 
 def test_batches_do_not_share_memory():

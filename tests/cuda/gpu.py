@@ -100,7 +100,7 @@ class GpuKernels:
 
     def __init__(self):
         self.seed, self.launches, self.last = 1, 0, None
-        self.units = OnGpu()
+        self.programs = OnGpu()
 
     @contextmanager
     def running(self):
@@ -117,7 +117,7 @@ class GpuKernels:
 
     def put(self, tree):
         """Moves tensors to the GPU."""
-        return self.units.put(tree)
+        return self.programs.put(tree)
 
     def assert_same(self, got, want, source=''):
         """The same bits, unless CUDA's library took part."""

@@ -6,7 +6,7 @@ import torch
 from tests.cuda.graphs import SHAPES
 from tests.cuda.test_matrix import EMPTY
 from tests.cuda.test_walk import assert_same
-from tests.ops.test_negative_sample import OPTIONS, arguments, neighbors
+from tests.ops.negative_sample_cases import OPTIONS, arguments, neighbors
 from torch_gsample.rng import make_key
 
 IDS = torch.arange(200) * 7 % 150

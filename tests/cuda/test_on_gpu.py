@@ -9,6 +9,7 @@ import torch
 
 import torch_gsample.ops  # noqa: F401  (registers the operators)
 from tests.cuda.emulated import CSRC
+from tests.cuda.gpu import GpuKernels, OnGpu
 from tests.cuda.operands import placed
 from tests.fresh import Run
 
@@ -34,6 +35,15 @@ OTHERS = [
     'test_flat_memory.py::test_memory_stays_flat',
     'test_loader.py::test_batches_equal_those_of_the_cpu',
 ]
+#: Collects tests without the packages that a machine with a GPU may lack.
+COLLECT = """
+import sys
+sys.modules |= dict.fromkeys(
+    ['duckdb', 'hypothesis', 'matplotlib', 'pyarrow', 'pyspark', 'scipy']
+)
+import pytest
+sys.exit(pytest.main())
+"""
 
 
 def names_in_tests_that_take(fixture):
@@ -64,10 +74,11 @@ def collected(tmp_path_factory):
     """What `make test-cuda-parity` runs."""
     folder = tmp_path_factory.mktemp('collected')
     script = folder / 'collect.py'
-    script.write_text('import pytest, sys; sys.exit(pytest.main())')
+    script.write_text(COLLECT)
     args = ['--collect-only', '-q', '-o', 'addopts=', '-p', 'no:cacheprovider']
     args += ['-m', 'gpu', str(HERE)]
-    done = Run(script, folder / 'out', args, {'GSAMPLE_TEST_GPU': '1'})
+    env = {'GSAMPLE_TEST_GPU': '1', 'PYTEST_DISABLE_PLUGIN_AUTOLOAD': '1'}
+    done = Run(script, folder / 'out', args, env)
     return done.wait().splitlines()
 
 
@@ -76,6 +87,15 @@ def test_nothing_else_is_selected_for_a_gpu(collected):
     assert len(tests) > 500
     on_gpu = re.compile(r'\[(.*-)?(gpu|cuda)\b')
     assert [line for line in tests if not on_gpu.search(line)] == []
+
+
+@pytest.fixture
+def kernels():
+    return GpuKernels()
+
+
+def test_programs_run_where_their_kernels_do(programs_of_kernels):
+    assert isinstance(programs_of_kernels, OnGpu)
 
 
 class Moved:

@@ -45,7 +45,8 @@ class Exchange:
                 'init_process_group first'
             )
         self._group = dist.new_group() if group is None else group
-        self._device = torch.device(device)
+        #: Where the backend's tensors are.
+        self.device = torch.device(device)
         self.rank = dist.get_rank(self._group)
         self.size = dist.get_world_size(self._group)
 
@@ -69,11 +70,11 @@ class Exchange:
                 f'{self.size} processes (got {len(parts)})'
             )
         sizes = [len(part) for part in parts]
-        found = torch.tensor(sizes, device=self._device)
+        found = torch.tensor(sizes, device=self.device)
         wanted = torch.empty_like(found)
         dist.all_to_all_single(wanted, found, group=self._group)
         received = wanted.tolist()
-        sent = torch.cat(parts).to(self._device)
+        sent = torch.cat(parts).to(self.device)
         out = sent.new_empty(sum(received), *sent.shape[1:])
         if sent.shape[1:].numel() > 0:
             dist.all_to_all_single(

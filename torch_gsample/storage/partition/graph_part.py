@@ -1,7 +1,7 @@
 """One process's columns of a partitioned graph."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -91,6 +91,11 @@ class GraphPart:
             is_transposed=graph.is_transposed,
         )
         return cls(types, tuple(columns), bounds, times)
+
+    def to(self, device: torch.device | str) -> 'GraphPart':
+        """Returns a copy with its columns on a device, which draws there."""
+        columns = tuple(csc.to(device) for csc in self.columns)
+        return replace(self, columns=columns)
 
     @property
     def has_edge_times(self) -> bool:

@@ -249,7 +249,7 @@ class Turn:
         ]
         if frontier is None:
             return None
-        count, edges = map(torch.cat, drawn)
+        count, edges = (torch.cat(parts).cpu() for parts in drawn)
         return _in_order(order, count, edges)
 
     def _draw(
@@ -262,8 +262,10 @@ class Turn:
             columns, and the neighbours and ids of edges, ``[n, 2]``.
         """
         csc, options = self._part.columns[relation], self._options
-        sizes = torch.tensor([0, *map(len, requests)])
-        node, root, time = torch.cat(requests).t().contiguous()
+        device, ptr = csc.indptr.device, torch.tensor([0, *map(len, requests)])
+        ptr = ptr.cumsum(0).to(device)
+        asked = torch.cat(requests).t().contiguous()
+        node, root, time = (x.to(device) for x in asked)
         timed = csc.edge_time is not None and options['use_times']
         indptr, edge = ops.sample_columns(
             csc.indptr,
@@ -281,15 +283,18 @@ class Turn:
             temporal_strategy=options['temporal_strategy'],
             replace=options['replace'],
             num_threads=options['num_threads'],
-            ptr=sizes.cumsum(0),
+            ptr=ptr,
         )
         assert csc.edge_id is not None
         edges = torch.stack([csc.indices[edge], csc.edge_id[edge]], 1).long()
-        ends = indptr[sizes.cumsum(0)].diff().tolist()
-        return (
-            list(indptr.diff().split(sizes[1:].tolist())),
-            list(edges.split(ends)),
-        )
+        sizes = [ptr.diff().tolist(), indptr[ptr].diff().tolist()]
+        out = [
+            x.to(self._exchange.device).split(of_process)
+            for x, of_process in zip(
+                [indptr.diff(), edges], sizes, strict=True
+            )
+        ]
+        return list(out[0]), list(out[1])
 
 
 def _in_order(order: Tensor, count: Tensor, edges: Tensor) -> Drawn:

@@ -108,7 +108,7 @@ def test_one_object_serves_graphs_of_other_edge_types():
         (
             NumNeighbors({RATES: [1, 2]}, default=[1]),
             ValueError,
-            'must have as many hops for each edge type',
+            'number of hops must be the same across all edge types',
         ),
     ],
 )

@@ -209,9 +209,10 @@ def _values_by_type(
         if missing:
             hops['default'] = len(value.default or ())
         if len({*hops.values()}) > 1:
+            # With words of PyG's error.
             raise ValueError(
-                "NeighborSampler: 'num_neighbors' must have as many hops for "
-                f'each edge type (got {hops})'
+                "NeighborSampler: the number of hops must be the same across "
+                f"all edge types of 'num_neighbors' (got {hops})"
             )
     out: Any = value.get_values(edge_types)
     return out

@@ -111,6 +111,10 @@ NAMES = {
         None,
         'a program with no_grad inside gets gradients at the wrong nodes',
     ),
+    'torch.compiler._is_compiling_flag': (
+        None,
+        'torch.export fails at the kernels of a fused model',
+    ),
     'torch._dynamo.config.patch': (None, 'a capture takes longer'),
     'torch._dynamo.decorators.mark_unbacked': (
         ('t', 'index'),

@@ -162,14 +162,15 @@ class _Current(threading.local):
 current = _Current()
 
 
-class WholeBatch:
-    """Makes models inside the current call run on the whole batch."""
-
-    def __enter__(self) -> None:
-        self._before, current.is_whole = current.is_whole, True
-
-    def __exit__(self, *error: Any) -> None:
-        current.is_whole = self._before
+def on_whole_batch(
+    own: Callable[..., Any], args: Any, kwargs: dict[str, Any]
+) -> Any:
+    """Calls a model so that models inside it run on the whole batch, too."""
+    before, current.is_whole = current.is_whole, True
+    try:
+        return own(*args, **kwargs)
+    finally:
+        current.is_whole = before
 
 
 class Call:

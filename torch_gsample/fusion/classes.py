@@ -190,7 +190,8 @@ def own_method(module: Any, name: str, of_class: Any) -> Any:
         of_class (Callable): The method of the class, bound.
     """
     own = vars(module).get(name, of_class)
-    if isinstance(own, types.MethodType):  # a copy may have another's
+    if own is not of_class and isinstance(own, types.MethodType):
+        # A copy may have another's.
         return types.MethodType(own.__func__, module)
     return own
 

@@ -14,24 +14,20 @@ from torch_gsample.fusion.calls import (
     BATCH_NORMS,
     BlockCall,
     State,
-    WholeBatch,
     current,
+    on_whole_batch,
 )
 from torch_gsample.fusion.checkpoints import Repeatable, calls_of
 from torch_gsample.fusion.classes import ROLES, Fused, own_method
 from torch_gsample.fusion.forms import PlanError, UntestedError
 from torch_gsample.fusion.made_edges import edges_of_call
-from torch_gsample.fusion.modules import FusedLayer
+from torch_gsample.fusion.modules import FusedLayer, plain_rows
 from torch_gsample.fusion.record import make_plan
 from torch_gsample.fusion.report import print_report
 from torch_gsample.fusion.rows import UnseenRowsError
-from torch_gsample.fusion.traced import (
-    for_compiler,
-    has_edges_of_batches,
-    is_traced,
-)
-from torch_gsample.loader.batch_edge_index import marked_edges
-from torch_gsample.torch_private import is_in_backward
+from torch_gsample.fusion.traced import for_compiler, has_edges_of_batches
+from torch_gsample.loader.batch_edge_index import marked_in
+from torch_gsample.torch_private import is_in_backward, is_traced
 
 _lock = threading.RLock()
 #: Plans of a model, each tested on a batch that shows more.
@@ -50,21 +46,27 @@ class FusedModel(Fused):
     def _gsample_run(
         self, method: str, args: Any, kwargs: Any, failed: Any = ()
     ) -> Any:
-        own = _own(self, method)
         model: Any = self
         state = self._gsample_model
+        is_forward = method == state.method == 'forward'
+        if is_forward and isinstance(self, FusedLayer):
+            rows = plain_rows(args)
+            if rows is not None and rows < state.min_nodes:
+                return self.call_pyg(args, kwargs)
+        own = _own(self, method)
         if is_dynamo_compiling() and has_edges_of_batches(args, kwargs):
             args, kwargs = for_compiler(state.name, state, args, kwargs)
         if is_traced():
             return own(*args, **kwargs)
         is_part = current.call is not None or current.is_whole
-        edges = next(marked_edges(*args, *kwargs.values()), None)
+        edges = marked_in(args, kwargs)
         if edges is None:  # not a batch
             if is_part:
                 return own(*args, **kwargs)
-            _state_of(model, method).is_called = True
-            with WholeBatch():
-                return own(*args, **kwargs)
+            if state.method != method:
+                state = _state_of(model, method)
+            state.is_called = True
+            return on_whole_batch(own, args, kwargs)
         calls = calls_of(state, method, model.training, edges.batch)
         if is_part:
             calls.mode = 'whole' if current.is_whole else 'part'
@@ -75,8 +77,7 @@ class FusedModel(Fused):
             return self._gsample_again(state, calls, edges, own, args, kwargs)
         calls.failed = list(failed)
         if not _is_served(model, state, edges):
-            with WholeBatch():
-                return own(*args, **kwargs)
+            return on_whole_batch(own, args, kwargs)
         calls.mode = 'own'
         statistics = _statistics(model)
         try:
@@ -93,8 +94,7 @@ class FusedModel(Fused):
             state.outdated, state.steps = state.steps, None
             return self._gsample_run(method, args, kwargs, calls.failed)
         # An error of the model or the batch is raised again here.
-        with WholeBatch():
-            out = own(*args, **kwargs)
+        out = on_whole_batch(own, args, kwargs)
         _refuse(state, model.training, failure)
         return out
 
@@ -125,8 +125,7 @@ class FusedModel(Fused):
             _restore(statistics)
         is_whole = calls.mode == 'whole'
         if is_whole or not _is_served(model, state, edges):
-            with WholeBatch():
-                return own(*args, **kwargs)
+            return on_whole_batch(own, args, kwargs)
         with BlockCall(state, own_edges):
             return own(*args, **kwargs)
 

@@ -14,7 +14,7 @@ from torch_gsample.block import Blocks
 from torch_gsample.loader.batch_edge_index import (
     BatchBlocks,
     BatchEdgeIndex,
-    marked_edges,
+    marked_in,
 )
 from torch_gsample.torch_private import version_of, without_functorch
 
@@ -43,7 +43,7 @@ def edges_of_call(args: Any, kwargs: dict[str, Any]) -> Any:
         args (Tuple): The positional arguments of the call.
         kwargs (Dict[str, Any]): Its keyword arguments.
     """
-    found = next(marked_edges(*args, *kwargs.values()), None)
+    found = marked_in(args, kwargs)
     return found if found is not None and found.edge_type is None else None
 
 

@@ -17,13 +17,9 @@ from torch_gsample.fusion.classes import (  # pickles of 0.2.0 read _restore
 )
 from torch_gsample.fusion.row_rules import tensors_of
 from torch_gsample.fusion.rows import FirstRows, first_rows, plain, unseen
-from torch_gsample.fusion.traced import (
-    for_compiler,
-    has_edges_of_batches,
-    is_traced,
-)
-from torch_gsample.loader.batch_edge_index import marked_edges, plain_edges
-from torch_gsample.torch_private import is_in_backward
+from torch_gsample.fusion.traced import for_compiler, has_edges_of_batches
+from torch_gsample.loader.batch_edge_index import marked_in, plain_edges
+from torch_gsample.torch_private import is_in_backward, is_traced
 from torch_gsample.vertex.capture.propagate import (
     capture_of,
     keeps_weights,
@@ -41,20 +37,14 @@ class FusedLayer(Fused):
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Calls the layer."""
-        call = current.call
-        state, layer = self._part_of(call)
-        # Cheap tests first: with few vertices, Python dominates the time.
-        if (
-            call is None
-            and len(args) > 1
-            and type(args[1]) is Tensor
-            and _are_plain(args[0])
-            and not is_traced()
-        ):
-            if _are_few(args[0], state.min_nodes):
-                return self._call_pyg(args, kwargs)
+        rows = plain_rows(args)
+        if rows is not None:
+            if rows < self._gsample_layer[0][0].min_nodes:
+                return self.call_pyg(args, kwargs)
             if len(args) == 2 and not kwargs and not is_in_backward():
                 return super().forward(*args)  # type: ignore[misc]
+        call = current.call
+        state, layer = self._part_of(call)
         own: Any = super().forward  # type: ignore[misc]
         if is_traced():
             if is_dynamo_compiling() and has_edges_of_batches(args, kwargs):
@@ -86,7 +76,7 @@ class FusedLayer(Fused):
         kwargs = {name: plain_edges(x) for name, x in kwargs.items()}
         edges = args[1] if len(args) > 1 else kwargs.get('edge_index')
         if isinstance(edges, Tensor) and _are_few(x, state.min_nodes):
-            return self._call_pyg(args, kwargs)
+            return self.call_pyg(args, kwargs)
         return own(*args, **kwargs)
 
     def join(self, state: State, layer: Layer) -> None:
@@ -102,7 +92,7 @@ class FusedLayer(Fused):
                     return model
         return models[0]
 
-    def _call_pyg(self, args: Any, kwargs: Any) -> Any:
+    def call_pyg(self, args: Any, kwargs: Any) -> Any:
         """Calls PyG's layer, which is faster for few vertices."""
         pyg: Any = self.layer_class
         before, _left.layer = _left.layer, self
@@ -169,11 +159,30 @@ class _Left(threading.local):
 _left = _Left()
 
 
-def _are_plain(x: Any) -> bool:
-    """Whether features, or a pair of them, are no subclass of tensors."""
-    if type(x) is tuple and len(x) == 2:
-        return type(x[0]) is Tensor and (x[1] is None or type(x[1]) is Tensor)
-    return type(x) is Tensor
+def plain_rows(args: Any) -> int | None:
+    """Returns the most rows of features of a layer's call on a whole graph.
+
+    None if it may be another call. Cheap tests: with few vertices, Python
+    dominates the time.
+
+    Args:
+        args (Tuple): The positional arguments of the call.
+    """
+    if (
+        len(args) < 2
+        or type(args[1]) is not Tensor
+        or current.call is not None
+        or is_traced()
+    ):
+        return None
+    x = args[0]
+    if type(x) is Tensor:
+        return x.size(0)
+    if type(x) is not tuple or len(x) != 2 or type(x[0]) is not Tensor:
+        return None
+    if x[1] is None:
+        return x[0].size(0)
+    return max(map(len, x)) if type(x[1]) is Tensor else None
 
 
 def _are_few(x: Any, min_nodes: int) -> bool:
@@ -188,7 +197,7 @@ def _are_few(x: Any, min_nodes: int) -> bool:
 
 def _warn_outside(state: State, layer: Layer, args: Any, kwargs: Any) -> None:
     """Warns once that layers run without their model, on whole batches."""
-    edges = next(marked_edges(*args, *kwargs.values()), None)
+    edges = marked_in(args, kwargs)
     if edges is None or edges.batch.num_nodes < state.min_nodes:
         return
     state.is_called = True

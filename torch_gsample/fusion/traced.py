@@ -9,11 +9,6 @@ from torch_gsample.fusion.calls import State
 from torch_gsample.loader.batch_edge_index import edges_of_batches, plain_edges
 
 
-def is_traced() -> bool:
-    """Whether the call is being traced; then PyG's own code runs."""
-    return torch.compiler.is_compiling() or torch.jit.is_tracing()
-
-
 def has_edges_of_batches(args: Any, kwargs: Any) -> bool:
     """Whether arguments of a call have edges of our batches."""
     found = edges_of_batches(*args, *kwargs.values())

@@ -192,6 +192,20 @@ def marked_edges(*values: Any) -> Iterator[BatchEdgeIndex]:
     return (edges for edges in edges_of_batches(*values) if edges.is_known)
 
 
+def marked_in(args: Any, kwargs: dict[str, Any]) -> BatchEdgeIndex | None:
+    """Returns the first marked edges of a call.
+
+    Args:
+        args (Tuple): Its positional arguments.
+        kwargs (Dict[str, Any]): Its keyword arguments.
+    """
+    values = (*args, *kwargs.values()) if kwargs else args
+    for value in values:
+        if type(value) is not Tensor:
+            return next(marked_edges(*values), None)
+    return None  # as fast as possible: a graph may be small
+
+
 def edges_of_batches(*values: Any) -> Iterator[BatchEdgeIndex]:
     """Finds the edges of batches, also if they were changed since."""
     for value in values:

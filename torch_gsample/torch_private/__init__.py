@@ -211,6 +211,19 @@ def has_dispatch_modes() -> bool:
     return torch._C._len_torch_dispatch_stack() > 0
 
 
+def is_traced() -> bool:
+    """Whether a call is being compiled, exported or traced.
+
+    Torch's public functions call others, and a graph may be so small that
+    these take longest.
+    """
+    return (
+        is_dynamo_compiling()
+        or torch.compiler._is_compiling_flag
+        or torch._C._is_tracing()
+    )
+
+
 def is_compiled(module: torch.nn.Module) -> bool:
     """Whether calls of a module are compiled."""
     wrapped = hasattr(module, '_orig_mod')

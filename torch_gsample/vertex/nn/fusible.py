@@ -276,28 +276,6 @@ def add_product(out: Tensor, x: Tensor, first: Any, second: Any) -> Tensor:
     return out + second(x)
 
 
-def project(x: Tensor, linear: Any) -> Tensor:
-    """Returns a linear layer's result.
-
-    Torch copies the bias to all rows, which the product then reads. Adding it
-    in place, after the product, takes less time.
-
-    Args:
-        x (torch.Tensor): The features.
-        linear (torch.nn.Module): The layer, or its substitute.
-    """
-    if (
-        _is_plain_linear(linear)
-        and linear.bias is not None
-        and x.is_cpu
-        and x.numel() >= _SHARED
-        and len({x.dtype, linear.weight.dtype, linear.bias.dtype}) == 1
-        and not is_autocast(x.device)
-    ):
-        return (x @ linear.weight.t()).add_(linear.bias)
-    return linear(x)
-
-
 def _is_plain_linear(module: Any) -> bool:
     """Whether a module is a product that nobody sees or maps."""
     return (

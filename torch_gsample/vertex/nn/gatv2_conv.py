@@ -12,7 +12,6 @@ from torch_gsample.vertex.kernels.layout import Loops
 from torch_gsample.vertex.nn.fusible import (
     is_fusible,
     left_to_pyg,
-    project,
     read_edges,
     read_ends,
     share_rows,
@@ -114,11 +113,11 @@ class GATv2Conv(nn.GATv2Conv):
         if not self.share_weights:
             pair = share_rows(pair, x, edges)
         shape = -1, self.heads, self.out_channels
-        left = project(pair[0], self.lin_l).view(shape)
+        left = self.lin_l(pair[0]).view(shape)
         if self.share_weights and isinstance(x, Tensor):
             right = left[: pair[1].shape[0]]
         else:
-            right = project(pair[1], self.lin_r).view(shape)
+            right = self.lin_r(pair[1]).view(shape)
         loops = min(left.shape[0], right.shape[0]) * self.add_self_loops
         features: dict[str, Any] = {
             'left': (left, None),

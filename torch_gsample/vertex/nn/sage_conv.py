@@ -11,7 +11,6 @@ from torch_gsample.vertex.nn.fusible import (
     add_product,
     is_fusible,
     left_to_pyg,
-    project,
     read_ends,
     share_rows,
 )
@@ -88,7 +87,7 @@ class SAGEConv(nn.SAGEConv):
             pair = share_rows(pair, x, edge_index)
         if self.project and hasattr(self, 'lin'):
             pair = self.lin(pair[0]).relu(), pair[1]
-        out = project(program(edge_index, size=size, x=pair), self.lin_l)
+        out = self.lin_l(program(edge_index, size=size, x=pair))
         if self.root_weight and pair[1] is not None:
             out = add_product(out, pair[1], self.lin_l, self.lin_r)
         return F.normalize(out, p=2.0, dim=-1) if self.normalize else out

@@ -211,7 +211,7 @@ def _values_by_type(
         if len({*hops.values()}) > 1:
             # With words of PyG's error.
             raise ValueError(
-                "NeighborSampler: the number of hops must be the same across "
+                'NeighborSampler: the number of hops must be the same across '
                 f"all edge types of 'num_neighbors' (got {hops})"
             )
     out: Any = value.get_values(edge_types)

@@ -3,12 +3,13 @@
     python benchmark/spark_cost.py --markdown cost.md
 
 Eight batches of an epoch, of plain, weighted and timed edges: sampled from
-DataFrames and from a graph that was prepared once. Times are those of the
-first run and of the next one, which has compiled code.
+DataFrames and from a graph that was prepared once. The first runs also
+compile the JVM's code.
 """
 
 import argparse
 import contextlib
+import functools
 import os
 import tempfile
 import time
@@ -86,6 +87,7 @@ def cost(
     out: Path,
     report: Report,
     kinds: list[str],
+    runs: int,
 ) -> None:
     """Processor time of the batches of an epoch, by process and thread."""
     _, bare = frames(spark, num_edges, graphs)
@@ -133,9 +135,9 @@ def cost(
                 sample.write(path, mode='overwrite')
                 sample.close()
 
-            first = measured(lambda: batches(0))  # compiles code
-            report.add(kind, f'{way}, first', *first)
-            report.add(kind, way, *measured(lambda: batches(1)))
+            for number in range(runs):
+                spent = measured(functools.partial(batches, number))
+                report.add(kind, f'{way}, run {number + 1}', *spent)
 
 
 def start(memory: str, report: Report) -> Any:
@@ -180,6 +182,7 @@ def main() -> None:
     add('--folder', help='for the graphs, to use them again')
     kinds = ['plain', 'weighted', 'timed']
     add('--kinds', nargs='*', default=kinds, choices=kinds)
+    add('--runs', type=int, default=2, help='epochs; the first compiles code')
     add('--markdown', type=Path)
     args = parser.parse_args()
     size = int(args.edges * 1e6)
@@ -191,7 +194,8 @@ def main() -> None:
     spark = start(args.memory, report)
     with tempfile.TemporaryDirectory() as folder:
         graphs = Path(args.folder or folder)
-        cost(spark, size, graphs, Path(folder), report, args.kinds)
+        out = Path(folder)
+        cost(spark, size, graphs, out, report, args.kinds, args.runs)
     report.show()
     if args.markdown:
         args.markdown.write_text(f'{report.markdown()}\n')

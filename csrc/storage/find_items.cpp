@@ -12,7 +12,8 @@ struct Piece {
   int64_t size;
 };
 
-// Pieces of cached blocks, copied when their memory has arrived.
+// Pieces of cached blocks, copied when their memory has arrived. Pieces of
+// kItem bytes are copied by one instruction; 0: sizes of all kinds.
 template <int64_t kItem>
 class Pieces {
  public:
